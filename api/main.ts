@@ -1,11 +1,10 @@
-/** The entry point of the API process. */
 import closeWithGrace from 'close-with-grace'
 import { openContext } from '../shared/platform/context.ts'
 import { readSettings, SettingsError } from '../shared/platform/settings.ts'
 import { exitWhenStalled } from '../shared/platform/stall.ts'
 import { openApi } from './server.ts'
 
-/** Time, in milliseconds, that shutdown allows for sending the last responses and closing connections. */
+/** Time that shutdown allows for sending the last responses and closing connections. */
 const closeMs = 8_000
 const maxMsAfterError = 12_000
 

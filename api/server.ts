@@ -21,32 +21,29 @@ import { serveUpgrades, shouldUpgradeCallback } from './http/websocket.ts'
 import { served } from './routes/index.ts'
 
 /**
- * Time, in milliseconds, after which an idle connection is closed. It exceeds the idle timeout of common load
- * balancers, so that the load balancer closes the connection first.
+ * Idle timeout of connections. It exceeds the idle timeout of common load balancers, so that the load
+ * balancer closes the connection first.
  */
 const keepAliveMs = 75_000
 const headMs = 20_000
 const checkEveryMs = 5_000
 /**
- * Maximum time, in milliseconds, to receive a request including its body. It exceeds the lifetime of a sandbox, because
- * streamed bodies such as stdin may last that long. JSON bodies have a shorter deadline.
+ * Maximum time to receive a request including its body. A streamed body such as stdin may last as long as its
+ * sandbox.
  */
 const uploadMs = 25 * 60 * 60 * 1000
 /**
- * Maximum size of the request line and headers, in bytes. A file path and two patterns of maximum length fit even if
- * every character is percent-encoded.
+ * Maximum size of the request line and headers, in bytes. A file path and two patterns of maximum length fit
+ * even if every character is percent-encoded.
  */
 const headerBytes = 128 * 1024
 /**
- * Time, in milliseconds, to send error responses for aborted requests during shutdown. With default settings, the
- * complete shutdown takes less than the 15 s that a supervisor allows.
+ * Time to send error responses for aborted requests during shutdown. With default settings, shutdown takes
+ * less than the 15 s that a supervisor allows.
  */
 const lastResponseMs = 1_500
-/** Time, in milliseconds, after which a stopping process closes connections that have never sent a byte. */
 const unusedMs = 1_000
-/** Maximum time, in milliseconds, that shutdown waits for open health and metrics requests. */
 const internalMs = 1_000
-/** Maximum time, in milliseconds, to wait for Redis at startup. After that, the process starts without it. */
 const firstTryMs = 1_000
 
 /** @throws {SettingsError} if a setting that only API processes read is invalid */
@@ -82,7 +79,7 @@ export function openApi(context: Context) {
   )
   return {
     /**
-     * Starts both servers.
+     *
      * @returns the actual port numbers, even if a configured port is 0
      * @throws {SettingsError} if a port is in use or the process is not allowed to listen on it
      */
@@ -99,9 +96,9 @@ export function openApi(context: Context) {
       return { port, internalPort }
     },
     /**
-     * Shuts down. Waits `leaveMs` for load balancers, stops accepting connections, and gives open requests `finishMs`
-     * to finish before aborting them. If `leaveMs` is positive, idle connections stay open until `finishMs`, because a
-     * client may be about to use one. Both times are in milliseconds.
+     * Waits `leaveMs` for load balancers, stops accepting connections, and aborts requests that are still
+     * open after `finishMs`. If `leaveMs` is positive, idle connections stay open until `finishMs`, because a
+     * client may be about to use one.
      */
     async close({
       leaveMs = context.settings.shutdownDelaySeconds * 1000,
@@ -122,7 +119,7 @@ export function openApi(context: Context) {
   }
 }
 
-/** Waits briefly for the connection to Redis, so that the first requests do not fail while it is being established. */
+/** Without this wait, the first requests would fail while the connection to Redis is being established. */
 async function awaitFirstConnection(redis: Context['redis']): Promise<void> {
   if (redis.status !== 'ready') await withTimeout(firstTryMs, once(redis, 'ready')).catch(() => {})
 }
@@ -157,7 +154,6 @@ function refuseUnknown(koa: RouterContext) {
   const methods = [...new Set((koa.matched ?? []).flatMap((layer) => layer.methods))]
   if (methods.length === 0)
     throw new Problem('not_found', 'This route does not exist. See /v1/openapi.json for all routes.')
-  // Every route supports OPTIONS.
   methods.push('OPTIONS')
   koa.set('Allow', methods.join(', '))
   if (koa.method === 'OPTIONS') {
@@ -182,7 +178,7 @@ async function finish(server: Server, maxMs: number, { endRest = () => {}, endsI
     server.closeAllConnections()
     endRest()
   }, maxMs)
-  // Otherwise, a connection that becomes idle after this point would stay open until the timeout.
+  // A connection that becomes idle after this point would otherwise stay open until the timeout.
   const idleTimer = endsIdle ? setInterval(() => server.closeIdleConnections(), 50) : undefined
   await closed
   clearTimeout(late)

@@ -3,14 +3,14 @@ import { Migration } from '@mikro-orm/migrations'
 /** Creates the complete database schema of version 0.1.0. */
 export class First extends Migration {
   override up(): void {
-    // The clock that all processes use. Unlike now(), it advances during a transaction, so read it after acquiring a
-    // lock. Tests simulate the passage of time by replacing this function in their own database.
+    // The clock that all processes use. Unlike now(), it advances during a transaction. Tests replace this
+    // function in their own database.
     this.addSql(`
       create function sandlot_now() returns timestamptz(3) language sql volatile
       as $$ select clock_timestamp()::timestamptz(3) $$`)
 
-    // Returns the billed time of one sandbox within [since, until), in milliseconds. A sandbox is billed from the time
-    // it is ready until it is destroyed or expires. All usage figures are computed by this function.
+    // Returns the billed time of one sandbox within [since, until), in milliseconds. A sandbox is billed from
+    // the time it is ready until it is destroyed or expires.
     this.addSql(`
       create function billed_ms(
         ready timestamptz, destroyed timestamptz, expires timestamptz, since timestamptz, until timestamptz
@@ -22,7 +22,7 @@ export class First extends Migration {
         end
       $$`)
 
-    // Contains exactly one row. Its id is a label on all pods, so that two installations can share a namespace.
+    // The id of the only row is a label on all pods, so that two installations can share a namespace.
     this.addSql(`
       create table installation (
         id text primary key,
@@ -113,7 +113,7 @@ export class First extends Migration {
         check (destroyed_at <= reaped_at)
       )`)
     this.addSql(`create index sandbox_by_account on sandbox (account_id, id desc)`)
-    // Lists active sandboxes, newest first, without reading the account's destroyed sandboxes.
+    // Lists active sandboxes without reading the account's destroyed sandboxes.
     this.addSql(`create index sandbox_active on sandbox (account_id, id desc) where destroyed_at is null`)
     // Ensures that no two sandboxes share a pod. The index also serves to look up the sandbox of a pod.
     this.addSql(`create unique index sandbox_pod on sandbox (pod_name) where reaped_at is null`)
@@ -121,7 +121,6 @@ export class First extends Migration {
     this.addSql(
       `create index sandbox_starting on sandbox (created_at) where ready_at is null and destroyed_at is null`,
     )
-    // Finds sandboxes whose metadata has yet to be deleted.
     this.addSql(`create index sandbox_metadata on sandbox (id) where metadata <> '{}'`)
     // Used by the reconciler. The index has one entry per existing pod, so it does not grow with the table.
     this.addSql(`create index sandbox_unreaped on sandbox (expires_at) where reaped_at is null`)
@@ -142,8 +141,8 @@ export class First extends Migration {
     this.addSql(`create index idempotency_key_by_age on idempotency_key (created_at)`)
     this.addSql(`create index idempotency_key_by_sandbox on idempotency_key (sandbox_id)`)
 
-    // No command runs in a destroyed sandbox, so its environment (up to 1 MB) is deleted in the transaction that
-    // destroys the sandbox.
+    // No command runs in a destroyed sandbox, so the transaction that destroys the sandbox deletes its
+    // environment (up to 1 MB).
     this.addSql(`
       create function forget_env_of_sandbox() returns trigger language plpgsql
       as $$ begin new.sealed_env := null; return new; end $$`)
@@ -152,8 +151,8 @@ export class First extends Migration {
         when (new.destroyed_at is not null and new.sealed_env is not null)
         execute function forget_env_of_sandbox()`)
 
-    // Pods without a sandbox. The row is deleted in the transaction that assigns the pod to a sandbox, or before the
-    // pod is deleted. Therefore, a pod that has a row has never belonged to a sandbox.
+    // Pods without a sandbox. The row is deleted before the pod is assigned or deleted, so a pod that has a
+    // row has never belonged to a sandbox.
     this.addSql(`
       create table warm_pod (
         name text primary key,
@@ -214,7 +213,7 @@ export class First extends Migration {
     this.addSql(`create index exec_running on exec (worker_id) where status = 'running'`)
     this.addSql(`create index exec_left on exec (worker_id) where is_left`)
 
-    // Number of commands that the allowlist refused per UTC day. The reconciler deletes these rows after a month.
+    // Number of commands refused per UTC day. The reconciler deletes these rows after a month.
     this.addSql(`
       create table command_refusal (
         account_id text not null references account on delete cascade,
@@ -239,7 +238,7 @@ export class First extends Migration {
         unique nulls not distinct (account_id, sandbox_id, name)
       )`)
     this.addSql(`create index secret_by_sandbox on secret (sandbox_id) where sandbox_id is not null`)
-    // A trigger deletes a sandbox's secrets in the transaction that destroys the sandbox, in any process.
+    // A trigger deletes a sandbox's secrets in the transaction that destroys the sandbox.
     this.addSql(`
       create function delete_secrets_of_sandbox() returns trigger language plpgsql
       as $$ begin delete from secret where sandbox_id = new.id; return null; end $$`)

@@ -1,14 +1,13 @@
-/** Explains failed migrations to operators. */
 import { MigrationFailed } from './migrate.ts'
 
 /**
- * Codes of errors that mean the database cannot be used: network errors, and PostgreSQL errors that report a wrong
- * user, password or database, or a server that is starting or shutting down.
+ * Network errors, and PostgreSQL errors that report a wrong user, password or database, or a server that is
+ * starting or shutting down.
  */
 const unreachable = /^(E[A-Z_]+|08...|28...|3D000|57P0.)$/
 const disconnected = /Connection terminated|Client has encountered a connection error/
 
-/** Reports whether PostgreSQL is unreachable or still starting. A rejected user or a missing database returns false. */
+/** A rejected user or a missing database returns false. */
 export const isStarting = (error: unknown): boolean =>
   !(error instanceof MigrationFailed) &&
   /^(E[A-Z_]+|57P03)$/.test((error as NodeJS.ErrnoException).code ?? '')
@@ -16,7 +15,7 @@ export const isStarting = (error: unknown): boolean =>
 const again =
   'Then run `npm run migrate` again. It continues after the last completed step. The old version can keep running.'
 
-/** Returns a message that names the cause of a failed migration and the next step. */
+/** Returns a message that names the cause and the next step. */
 export function describeFailure(error: unknown): string {
   const failed = error instanceof MigrationFailed ? error : undefined
   const { code = '', message } = (failed?.cause ?? error) as NodeJS.ErrnoException

@@ -9,7 +9,6 @@ interface Runnable extends Migration {
 export interface ListedMigration {
   name: string
   class: new (...args: ConstructorParameters<typeof Migration>) => Runnable
-  /** Description that is logged when the migration starts. */
   description: string
 }
 

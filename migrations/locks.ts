@@ -2,12 +2,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
- * Maximum time, in milliseconds, that a migration waits for a lock before it gives up its place in the queue and
- * retries. Requests that need the table queue behind the waiting migration, and would fail after two seconds.
+ * Maximum wait for a lock before a migration gives up its place in the queue and retries. Requests queue
+ * behind the waiting migration, and would fail after two seconds.
  */
 export const lockMs = 500
 
-/** Returns true if an error is a lock timeout or a deadlock. */
 const isLockConflict = (error: unknown) => /^(55P03|40P01)$/.test((error as { code?: string }).code ?? '')
 
 interface Connection {
@@ -17,7 +16,9 @@ interface Connection {
 
 const pauseMs = { initial: 250, max: 5_000 }
 
-/** Runs a callback, and retries it after each lock timeout or deadlock. The pauses let waiting requests run. */
+/**
+ * Runs a callback, and retries it after each lock timeout or deadlock. The pauses let waiting requests run.
+ */
 export async function retryLocks<T>(work: () => Promise<T>, { report, execute }: Connection): Promise<T> {
   for (let pause = pauseMs.initial; ; pause = Math.min(pause * 2, pauseMs.max)) {
     try {

@@ -1,6 +1,6 @@
 /**
- * Runs the migrations on a single connection. The connection holds a session-level advisory lock, so only one process
- * migrates at a time. Statement timeouts are disabled, because migrating a large table takes a long time.
+ * Runs the migrations on a single connection. Its session-level advisory lock lets only one process migrate
+ * at a time.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Migrator } from '@mikro-orm/migrations'
@@ -12,7 +12,7 @@ import { lockMs, retryLocks } from './locks.ts'
 import { Online, type Report } from './online.ts'
 import { reportMigrationProgress } from './progress.ts'
 
-/** Thrown if a migration fails. Completed steps remain applied, and the next run skips them. */
+/** Completed steps remain applied, and the next run skips them. */
 export class MigrationFailed extends Error {
   readonly migration: string
 
@@ -23,23 +23,18 @@ export class MigrationFailed extends Error {
 }
 
 const lockPollMs = 1_000
-/**
- * Maximum time, in milliseconds, to connect to the database. The first packets from a new pod can be lost, and the
- * resolver retries a DNS query only after 5 s.
- */
+/** The first packets from a new pod can be lost, and the resolver retries a DNS query only after 5 s. */
 const connectMs = 20_000
-/** Maximum time, in milliseconds, to wait for the connection to close. */
 const closeMs = 3_000
 
 export interface MigrateOptions {
-  /** Called with each line of progress output. */
   report?: Report
   /** The migrations to apply, oldest first. */
   list?: ListedMigration[]
 }
 
 /**
- * Applies all pending migrations.
+ *
  * @returns the names of the applied migrations
  * @throws {MigrationFailed} if a migration fails. The cause is PostgreSQL's error.
  */
@@ -51,7 +46,7 @@ export async function migrate(
     databaseUrl,
     {
       pool: { min: 1, max: 1 },
-      // Acquiring the lock here ensures that a replacement for a lost connection also holds it.
+      // A replacement for a lost connection must hold the lock too.
       onCreateConnection: (connection: unknown) => acquireLock(connection as Connection, report),
       extensions: [Migrator],
       migrations: {
@@ -100,15 +95,13 @@ function withReport({ name, class: Base }: ListedMigration, report: Report): Lis
   }
 }
 
-/** The only method of Kysely's connection that this file uses. */
 interface Connection {
   executeQuery(query: object): Promise<{ rows: { locked: boolean }[] }>
 }
 
 /**
- * Acquires the advisory lock by polling. A blocking statement would hold a snapshot while it waits. If the lock's
- * holder then created an index concurrently, it would wait for that snapshot to be released, and both would be
- * deadlocked.
+ * Acquires the advisory lock by polling. A blocking statement would hold a snapshot, and a concurrent index
+ * build by the lock's holder would wait for that snapshot. Both would be deadlocked.
  */
 async function acquireLock(connection: Connection, report: Report): Promise<void> {
   const tryLock = {

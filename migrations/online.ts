@@ -1,22 +1,21 @@
 /**
- * Base class of migrations that change large tables while the old version of Sandlot keeps running. Each step commits
- * separately and is idempotent, so an interrupted migration can be run again and continues after the last completed
- * step.
+ * Base class of migrations that change large tables while the old version of Sandlot keeps running.
+ *
+ * Each step commits separately and is idempotent, so the next run continues after the last completed step.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Migration } from '@mikro-orm/migrations'
 import { retryLocks } from './locks.ts'
 
-/** Receives one line of progress for the operator. */
 export type Report = (line: string) => void
 
-/** Target duration of one backfill batch, in milliseconds. The batch size is adjusted to reach this duration. */
+/** Target duration of one backfill batch. The batch size is adjusted to reach this duration. */
 const batchMs = 200
 const batchRows = { initial: 1_000, min: 100, max: 20_000 }
 const reportEveryMs = 5_000
 
 export abstract class Online extends Migration {
-  /** Called with each line of progress output. The migration runner sets this property. */
+  /** The migration runner sets this property. */
   report: Report = () => {}
 
   override isTransactional(): boolean {
@@ -69,13 +68,13 @@ export abstract class Online extends Migration {
     })
   }
 
-  /** Replaces an index with a new one of the same name. One of the two is always available to queries. */
+  /** One of the two indexes is always available to queries. */
   protected async replaceIndex(name: string, definition: string): Promise<void> {
     await this.index(`${name}_new`, definition)
     await this.change(`drop index if exists ${name}`, `alter index ${name}_new rename to ${name}`)
   }
 
-  /** Updates all rows of a table that match `where`, in batches in the order of the primary key `id`. */
+  /** Updates rows in batches, in the order of the primary key `id`. */
   protected async fill(table: string, set: string, where: string): Promise<void> {
     const [all] = await this.execute(
       'select greatest(reltuples, 0)::bigint as rows from pg_class where oid = ?::regclass',
@@ -104,7 +103,6 @@ export abstract class Online extends Migration {
         reportedAt = performance.now()
         this.report(`processed ${seen} of about ${all!.rows} rows of ${table}`)
       }
-      // Leaves disk bandwidth for requests.
       await sleep(ms / 4)
     }
   }

@@ -1,6 +1,6 @@
 /**
- * Reports the progress of index builds. Each build is a single statement, so its progress has to be polled from
- * PostgreSQL on another connection.
+ * Reports the progress of index builds. Each build is a single statement, so another connection polls its
+ * progress.
  */
 import { sql } from 'kysely'
 import { openDatabase } from '../shared/data/database.ts'
@@ -21,7 +21,7 @@ const indexes = statement()(
 )
 
 /**
- * Polls the progress of index builds on a separate connection until disposed.
+ * Polls until disposed.
  * @param report called whenever the progress has changed
  */
 export function reportMigrationProgress(

@@ -61,7 +61,7 @@ describe('shell strings', () => {
   })
 })
 
-test('without an allowlist, every command is allowed; with an empty allowlist, none is', () => {
+test('without an allowlist, all commands are allowed; with an empty one, none', () => {
   for (const command of ['rm -rf /', ['rm', '-rf', '/']]) {
     expect(decide(undefined, command)).toEqual({ allowed: true })
     expect(decide(null, command)).toEqual({ allowed: true })
@@ -73,7 +73,7 @@ test('returns the first allowlist entry that allows a command', () => {
   expect(decide(['ls', 'git *', 'git status'], ['git', 'status'])).toEqual({ allowed: true, entry: 'git *' })
 })
 
-test('a rejection names the command and the allowed arguments, but not the rejected arguments', () => {
+test('a rejection does not show the rejected arguments', () => {
   expect(decide(['git status', 'git log'], ['git', 'push', 'hunter2'])).toEqual({
     allowed: false,
     reason: `"git" is allowed only with these arguments: "git status", "git log".`,
@@ -95,18 +95,21 @@ test.each(bypasses)('rejects a known bypass of the allowlist: %s', (_, command, 
 describe('dangerous variables', () => {
   const ways = bypasses.flatMap(([name, command, env]) => (env ? [{ name, command, env }] : []))
 
-  test.each(ways)('rejects the environment variable of an allowlist bypass: $name', ({ command, env }) => {
-    const [variable] = Object.keys(env)
-    expect(decide(bypassList, command, env)).toEqual({
-      allowed: false,
-      variable,
-      reason: expect.stringMatching(
-        new RegExp(`^The variable ${variable} of this request .* Leave it out.$`),
-      ),
-    })
-    expect(decide(bypassList, command)).toMatchObject({ allowed: true })
-    expect(decide(null, command, env)).toEqual({ allowed: true })
-  })
+  test.each(ways)(
+    'rejects an environment variable that would bypass the allowlist: $name',
+    ({ command, env }) => {
+      const [variable] = Object.keys(env)
+      expect(decide(bypassList, command, env)).toEqual({
+        allowed: false,
+        variable,
+        reason: expect.stringMatching(
+          new RegExp(`^The variable ${variable} of this request .* Leave it out.$`),
+        ),
+      })
+      expect(decide(bypassList, command)).toMatchObject({ allowed: true })
+      expect(decide(null, command, env)).toEqual({ allowed: true })
+    },
+  )
 
   test.each(['MAGICK_CONFIGURE_PATH', 'HELM_PLUGINS', 'FLASK_APP', 'GUNICORN_CMD_ARGS', 'GH_PAGER'])(
     'classifies %s as a dangerous environment variable',
@@ -119,7 +122,7 @@ describe('dangerous variables', () => {
     expect(affectsPrograms(name)).toBe(false)
   })
 
-  test('rejects dangerous secrets and dangerous sandbox variables with different messages', () => {
+  test('rejects dangerous secrets and sandbox variables with different messages', () => {
     expect(refuseVariables('secret', { A: 1, LD_PRELOAD: 1 })?.reason).toMatch(
       /^The secret LD_PRELOAD .* name\.$/,
     )

@@ -43,7 +43,7 @@ describe('failed transactions', () => {
     }
   })
 
-  test('if a statement gets no response, its transaction closes the connection without waiting further', async () => {
+  test('a transaction whose statement gets no response closes the connection', async () => {
     const silent = openDatabase(url, { connections: 1, timeouts: { ...requestTimeouts, answer: 1_000 } })
     const begun = Promise.withResolvers<void>()
     const ended = silent.transaction(async (queries) => {
@@ -62,7 +62,7 @@ describe('failed transactions', () => {
     expect(first).toBe('failed')
   })
 
-  test('if a demoted primary rejects a transaction, its connection is closed and the next one succeeds', async () => {
+  test('a connection to a demoted primary is closed, and the next transaction succeeds', async () => {
     const one = openDatabase(inject('services').postgres.url, { connections: 1 })
     const write = () => one.transaction((queries) => queries.query('create temporary table written ()'))
     await write()
@@ -88,7 +88,7 @@ describe('failed transactions', () => {
   })
 })
 
-test('each account uses at most three database connections, so other accounts do not have to wait', async () => {
+test('each account uses at most three database connections', async () => {
   const shared = openDatabase(inject('services').postgres.url, { connections: 4 })
   const release = Promise.withResolvers<void>()
   let begun = 0

@@ -95,7 +95,10 @@ describe('grep patterns', () => {
     },
   )
 
-  test.each(refusals)('names the rejected part of the pattern %s and an alternative', (pattern, refused) => {
-    expect(translateGrepPattern(pattern)).toEqual({ refused: expect.stringMatching(refused) })
-  })
+  test.each(refusals)(
+    'names the rejected part of the pattern %s and suggests a replacement',
+    (pattern, refused) => {
+      expect(translateGrepPattern(pattern)).toEqual({ refused: expect.stringMatching(refused) })
+    },
+  )
 })

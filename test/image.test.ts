@@ -66,7 +66,7 @@ describe.skipIf(!onDebian)('the image of the server', () => {
     for (const index of [0, 2]) expect(digestOf(gzipSync(again[index]!))).toBe(layers[index].digest)
   })
 
-  test('the server image is an OCI layout with correct digests and sizes, and is smaller than 60 MB', () => {
+  test('the server image is an OCI layout smaller than 60 MB', () => {
     expect(readJson(blobs.get('oci-layout'))).toEqual({ imageLayoutVersion: '1.0.0' })
     const [listed] = readJson(blobs.get('index.json')).manifests
     const name = expect.stringMatching(/^localhost\/sandlot-server:\d/)

@@ -111,7 +111,7 @@ const findIndex = async () => {
   return index
 }
 
-test('a migration reports a lost connection, and a second run resumes and rebuilds an unfinished index', async () => {
+test('after a lost connection, a second run resumes the migration', async () => {
   // PostgreSQL finishes a concurrent index only after all transactions with older snapshots have ended.
   await using held = await hold('set transaction isolation level repeatable read; select 1')
   const broken = run().then(String, describeFailure)
@@ -141,7 +141,7 @@ test('a failed migration reports its name, the error and the next step', async (
   expect(words).toContain('run `npm run migrate` again')
 })
 
-test('a migration does not create a missing database, for example if its name was mistyped', async () => {
+test('a migration does not create a missing database', async () => {
   const elsewhere = world.settings.databaseUrl.replace(/world_\w+/, 'nowhere')
   const { code, words } = await runCommand(elsewhere)
   expect(words).toContain('Cannot connect to the database (database "nowhere" does not exist)')

@@ -10,7 +10,7 @@ const needed = {
   SECRETS_KEY: 'x'.repeat(32),
 }
 
-test('a setting that is empty has its default value', () => {
+test('an empty setting has its default value', () => {
   expect(readSettings({ ...needed, SANDBOX_IMAGE: '' })).toEqual(readSettings(needed))
 })
 

@@ -117,7 +117,7 @@ test('ARCHITECTURE.md lists each subfolder above the subfolders that it imports'
   expect(upwards).toEqual([])
 })
 
-test('all files in api, cli, shared and workers are in subfolders, except those that connect these', () => {
+test('source files are in subfolders, except those that connect the subfolders', () => {
   const loose = files.filter((file) => {
     const [folder, subfolder, name] = file.split('/')
     return foldersWithSubfolders.includes(folder!) && !(name && subfolders.has(`${folder}/${subfolder}`))
@@ -185,7 +185,7 @@ test('only one module deletes pods, and it checks their owner first', () => {
   expect(deleting.map(([file]) => file)).toEqual(['workers/pods/remove-pod.ts'])
 })
 
-test('shared test modules register no hooks, because they are imported only once for many test files', () => {
+test('shared test modules register no hooks', () => {
   const shared = [...sources].filter(
     ([file]) => file.startsWith('test/') && !/\.(test|soak)\.tsx?$/.test(file),
   )

@@ -1,17 +1,16 @@
-/** The entry point of a worker process. */
 import closeWithGrace from 'close-with-grace'
 import { readSettings, SettingsError } from '../shared/platform/settings.ts'
 import { startWorker } from './worker.ts'
 
-/** Time for announcing the shutdown and closing connections, in milliseconds, in addition to the drain. */
+/** Time for announcing the shutdown and closing connections, in addition to the drain. */
 const closeMs = 5_000
 const maxDrainMsAfterError = 20_000
 
 try {
   const settings = readSettings(process.env, 'worker')
   let worker: Awaited<ReturnType<typeof startWorker>> | undefined
-  // A worker that has not finished starting has nothing to drain. After an uncaught error its state may be corrupt, so
-  // it drains for a shorter time.
+  // A worker that has not finished starting has nothing to drain. After an uncaught error, its state may be
+  // corrupt, so it drains for a shorter time.
   closeWithGrace({ delay: settings.drainSeconds * 1000 + closeMs }, async ({ err }) =>
     worker?.stop(err ? maxDrainMsAfterError : undefined),
   )

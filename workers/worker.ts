@@ -1,5 +1,3 @@
-/** Starts and stops a worker. */
-
 import { isIPv6 } from 'node:net'
 import type { Database } from '../shared/data/database.ts'
 import { newWorkerId } from '../shared/data/ids.ts'
@@ -32,7 +30,7 @@ import { followWorkers } from './shell/slot-owner.ts'
 import { SlotPool } from './shell/slot-pool.ts'
 
 /**
- * Maximum times, in milliseconds, for announcing the shutdown and for closing connections. Both can hang while Redis or
+ * Time limits for announcing the shutdown and for closing connections. Both can hang while Redis or
  * PostgreSQL is unavailable.
  */
 const announceMs = 1_000
@@ -76,8 +74,8 @@ export async function startWorker(settings: Settings, { reach = () => {} }: Work
 
   return {
     /**
-     * Drains the worker for at most `maxMs`, then closes it. Another worker or the reconciler completes the remaining
-     * work.
+     * Drains the worker for at most `maxMs`, then closes it. Another worker or the reconciler completes the
+     * remaining work.
      */
     async stop(maxMs = settings.drainSeconds * 1000) {
       stopping.abort()
@@ -91,7 +89,9 @@ export async function startWorker(settings: Settings, { reach = () => {} }: Work
     },
   }
 
-  /** Waits until no command is running, and all exit statuses have been stored and delivered to their clients. */
+  /**
+   * Waits until no command is running, and all exit statuses have been stored and delivered to their clients.
+   */
   async function drainCommands(end: number) {
     callServer.refuseNew()
     const leftMs = () => Math.max(0, end - performance.now())
@@ -133,7 +133,6 @@ const serveHealth = (context: Context, workerOf: () => Parts | undefined, stoppi
     { isDraining: () => stopping.aborted, countExecs: () => workerOf()?.commands.pendingCount ?? 0 },
   )
 
-/** All objects of a worker. Each folder in `workers` declares the objects that it uses as its own context type. */
 type Parts = Awaited<ReturnType<typeof openParts>>
 
 async function openParts(context: Context, id: string, reach: ExecContext['reach'], signal: AbortSignal) {

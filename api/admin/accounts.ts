@@ -15,8 +15,8 @@ interface AccountLine {
 }
 
 /**
- * Maximum time, in milliseconds, that the command waits for workers to delete an account. After that, the command
- * fails, and the workers complete the deletion in the background.
+ * Maximum time that the command waits for workers to delete an account. Workers then continue in the
+ * background.
  */
 const retryBudgetMs = 60_000
 
@@ -45,10 +45,7 @@ export async function listAccounts(db: Queries): Promise<Report> {
   return { value: { data }, text: showColumns([head, ...cells]).join('\n') }
 }
 
-/**
- * Ends all login sessions of an account immediately. No token is cached: each request with a session token reads the
- * account's row.
- */
+/** Ends all login sessions of an account immediately. */
 export async function revokeSessionsOf(db: Queries, { id, email }: AccountLine): Promise<Report> {
   await revokeAllSessions(db, id)
   const text = `All sessions of ${email} have ended. Its API keys remain valid.`
@@ -88,8 +85,7 @@ export async function unsuspendAccount(db: Database, { id, email }: AccountLine)
 }
 
 /**
- * Marks an account for deletion, ends its sandboxes, and waits until workers have removed the account. Workers remove
- * the account once its last pod is gone.
+ * Marks an account for deletion, ends its sandboxes, and waits until workers have removed the account.
  * @throws if the removal takes longer than a minute. The deletion continues in the background.
  */
 export async function removeAccount(

@@ -41,7 +41,7 @@ export async function listKeys(redis: Redis): Promise<Report> {
   return { value: { data, missing }, text: text.join('\n') }
 }
 
-/** The kinds of process that need each key. API processes have no `SECRETS_KEY`, and workers no `JWT_SECRET`. */
+/** API processes have no `SECRETS_KEY`, and workers have no `JWT_SECRET`. */
 const holders: Record<KeyName, readonly KeyHolder['kind'][]> = {
   JWT_SECRET: ['api'],
   SECRETS_KEY: ['worker'],

@@ -1,4 +1,4 @@
-/** The operator command that overrides limits for one account. A change takes effect within a second. */
+/** Overrides limits for one account. A change takes effect within a second. */
 import {
   changeOverrides,
   type OverrideColumn,
@@ -24,7 +24,7 @@ type LimitName = keyof typeof limits
 
 export const limitNames = Object.keys(limits) as LimitName[]
 
-/** New limits by name. Null removes the override, so the setting applies again. */
+/** Null removes the override, so the setting applies again. */
 export type LimitChanges = Partial<Record<LimitName, number | null>>
 
 export function readLimits(values: { [N in LimitName]?: string } & { reset?: boolean }): LimitChanges {
@@ -64,7 +64,7 @@ export async function showLimits(
   return { value: { id, email, limits: own }, text: lines.join('\n') }
 }
 
-/** Returns the account's limits by name. Null means that the setting applies. */
+/** Null means that the setting applies. */
 export const limitOverridesOf = (row: Overrides): LimitOverrides =>
   Object.fromEntries(limitNames.map((name) => [name, row[limits[name].column] ?? null])) as LimitOverrides
 

@@ -10,13 +10,11 @@ const Readiness = z.object({
   execs: z.number().optional(),
 })
 
-/** Maximum time, in milliseconds, to wait for the response. */
 const responseMs = 10_000
 
 /**
- * Requests /readyz and formats the response.
+ * Requests /readyz and formats the response. The exit code is 1 if the process is not ready.
  * @param address base URL of the process's internal port
- * @returns a report whose exit code is 1 if the process is not ready
  * @throws with a message for the terminal if the process does not respond
  */
 export async function showReadiness(address: string): Promise<Report> {

@@ -4,7 +4,6 @@ export interface Report {
   value: object
   /** The text printed without `--json`. */
   text: string
-  /** Exit code of the command. The default is 0. */
   exitCode?: number
 }
 

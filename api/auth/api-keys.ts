@@ -1,7 +1,8 @@
 /**
- * API keys. A key is `sandlot_live_`, 43 random characters (256 bits) and a 6-character checksum. The database stores
- * only its SHA-256 hash. Each process caches a valid key for less than a second, so a revoked key is refused everywhere
- * within one second. Redis is not used as a cache, because it would add a round trip and have to be trusted.
+ * API keys. The database stores only the SHA-256 hash of a key.
+ *
+ * Each process caches a valid key for less than a second, so a revoked key is refused everywhere within a
+ * second.
  */
 import { hash as digest, randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
@@ -10,7 +11,7 @@ import type { Bucket, Scope } from '../../shared/contract/endpoint.ts'
 import { findApiKey, markUsed } from '../../shared/data/api-keys.ts'
 import type { Context } from '../../shared/platform/context.ts'
 
-/** An API key together with the account data that every request needs. One query reads both. */
+/** An API key together with the account data that every request needs. */
 export interface FoundKey {
   id: string
   accountId: string
@@ -21,7 +22,7 @@ export interface FoundKey {
   overrides: Overrides
 }
 
-/** Limits that an operator has set for one account. They override the settings. Rates are per minute. */
+/** Limits that an operator has set for one account. Rates are per minute. */
 export interface Overrides extends Partial<Record<Bucket, number>> {
   /** Maximum TTL of a sandbox, in seconds. */
   sandboxSeconds?: number
@@ -40,7 +41,7 @@ export function makeApiKey() {
   return { raw, hash: digest('sha256', raw, 'buffer'), lastFour: raw.slice(-4) }
 }
 
-/** Reports whether a key has the right prefix, length and checksum. Mistyped keys are refused without a query. */
+/** Reports whether a key has the right prefix, length and checksum. */
 export function isWellFormed(raw: string): boolean {
   const at = apiKeyPrefix.length + characters.random
   return (
@@ -52,7 +53,7 @@ export function isWellFormed(raw: string): boolean {
 
 export class ApiKeys {
   private readonly context: Context
-  /** Cached lookups of valid keys, by key hash. The most recent lookup is last. */
+  /** Lookups of valid keys, by key hash. The most recent lookup is last. */
   private readonly remembered = new Map<string, { key: Promise<FoundKey | undefined>; untilMs: number }>()
   private used = new Set<string>()
   private readonly timer = setInterval(() => this.writeUsed(), flushMs).unref()
@@ -62,8 +63,9 @@ export class ApiKeys {
   }
 
   /**
-   * Looks up an API key.
-   * @param mayAsk called before the database is queried for a key that is not cached; it can throw to prevent the query
+   *
+   * @param mayAsk called before the database is queried for a key that is not cached. To prevent the query,
+   *   it throws.
    * @returns undefined if the key is unknown, revoked or expired
    */
   async find(raw: string, mayAsk: () => void = () => {}): Promise<FoundKey | undefined> {
@@ -72,7 +74,7 @@ export class ApiKeys {
     return found
   }
 
-  /** Stores `last_used_at` for the keys used since the last flush, and stops the flush timer. */
+  /** Stores pending `last_used_at` values and stops the flush timer. */
   async close(): Promise<void> {
     clearInterval(this.timer)
     await this.writeUsed()
@@ -95,7 +97,7 @@ export class ApiKeys {
     }
     entry.key.then(
       (found) => found ?? forget(),
-      // After a failed query, a key that was valid before is looked up again without counting as unknown.
+      // After a failed query, the key is looked up again without counting as unknown.
       () => (known ? Object.assign(entry, { untilMs: 0 }) : forget()),
     )
     return entry.key
@@ -107,8 +109,7 @@ export class ApiKeys {
   }
 
   /**
-   * Stores `last_used_at` for all keys used since the last flush, in one statement. Each row is written at most once a
-   * minute.
+   * Stores `last_used_at` for all keys used since the last flush. Each row is written at most once a minute.
    */
   private async writeUsed(): Promise<void> {
     if (this.used.size === 0) return

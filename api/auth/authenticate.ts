@@ -17,12 +17,11 @@ export interface AuthContext {
 
 export interface Caller {
   id: string
-  /** The id of the API key, or of the account if the credential is a session token. */
+  /** ID of the API key, or of the account if the credential is a session token. */
   credentialId: string
   scope: Scope | undefined
-  /** The account's session generation when the session token was issued. Undefined for API keys. */
   generation: number | undefined
-  /** Commands that the caller is allowed to run. Null allows every command. A session token allows none. */
+  /** Null allows every command. A session token allows none. */
   allowlist: readonly string[] | null
   overrides: Overrides
   /**
@@ -81,7 +80,7 @@ async function callerOfKey(app: AuthContext, credential: string, mayAsk?: () => 
 }
 
 /**
- * Throws unless the caller's API key has the scope that the endpoint requires.
+ *
  * @throws {Problem} `scope_not_allowed`
  */
 export function requireScope({ scope }: Caller, endpoint: Endpoint): void {

@@ -1,7 +1,6 @@
 /**
- * Dummy password hashes for unknown email addresses. They make a failed login take equally long whether or not the
- * account exists. After `PASSWORD_SCRYPT_LOG_N` is changed, stored hashes have different costs, and dummy hashes follow
- * the same cost distribution.
+ * Dummy password hashes for unknown email addresses. A failed login takes equally long whether or not the
+ * account exists.
  */
 import { createHash, createHmac } from 'node:crypto'
 import Scrypt from 'scrypt-kdf'
@@ -9,17 +8,18 @@ import { countPasswordCosts } from '../../shared/data/accounts.ts'
 import type { Database } from '../../shared/data/database.ts'
 import { cacheFor } from '../../shared/lib/cache-for.ts'
 
-/** Layout of a hash: offset of the cost (log2 N), number of bytes that the checksum covers, length of the checksum. */
+/**
+ * Layout of a scrypt hash. `cost` is the offset of log2(N), and `bytes` is the length that the checksum
+ * covers.
+ */
 const header = { cost: 7, bytes: 48, checksumBytes: 16 }
-/** Minimum time, in milliseconds, between two counts of the stored costs, because each count reads all accounts. */
+/** Counting the stored costs reads all accounts, so the result is cached. */
 const countEveryMs = 60_000
 
 export const costOf = (hash: Uint8Array): number => hash[header.cost]!
 
 /**
- * Returns a function that maps an email address to a hash that no password matches. The hash of an address changes only
- * when the distribution of costs changes. Call the function for known addresses too, so that both cases take equally
- * long.
+ * Returns a function that maps an email address to a hash that no password matches.
  * @param logN the configured cost, used if the installation has no accounts
  */
 export function makeDummyHashes(db: Database, logN: number): (email: string) => Promise<Uint8Array> {
@@ -37,8 +37,8 @@ export function makeDummyHashes(db: Database, logN: number): (email: string) => 
 }
 
 /**
- * Counts the stored hashes by cost, and makes a dummy hash for each cost. `key` determines which dummy hash an email
- * address gets. Clients do not know the key, so they cannot predict the cost for an address.
+ * Counts the stored hashes by cost, and makes a dummy hash for each cost. Clients do not know `key`, so they
+ * cannot predict the cost for an address.
  */
 async function count(db: Database, logN: number) {
   // If counting fails, logins must still work.
@@ -49,7 +49,7 @@ async function count(db: Database, logN: number) {
   return { dummies: await Promise.all(dummies), key: rows[0]!.installation }
 }
 
-/** Returns a hash that claims the given cost. Only a cheap hash is computed; its header is then overwritten. */
+/** Computes a cheap hash, then overwrites the cost in its header. */
 async function makeDummy(cost: number): Promise<Uint8Array> {
   const hash = Buffer.from(await Scrypt.kdf('', { logN: 1 }))
   hash[header.cost] = cost

@@ -1,4 +1,6 @@
-/** Hashes passwords with scrypt. One hash uses 128 MiB of memory by default, so only a few run concurrently. */
+/**
+ * Hashes passwords with scrypt. One hash uses 128 MiB of memory by default, so only a few run concurrently.
+ */
 import Scrypt from 'scrypt-kdf'
 import { FairQueue, type Waiter } from '../limits/fair-queue.ts'
 import { costOf } from './dummy-hashes.ts'
@@ -22,6 +24,5 @@ export class Passwords {
     return await this.queue.run(waiter, () => Scrypt.verify(hash, password))
   }
 
-  /** Reports whether a hash was computed with a cost other than the configured one. */
   isOutdated = (hash: Uint8Array): boolean => costOf(hash) !== this.logN
 }

@@ -11,9 +11,9 @@ interface RevocationContext {
   context: Pick<Context, 'notifications' | 'log'>
 }
 
-/** Time, in milliseconds, after which a request counts as long-lived and its key is watched. */
+/** Age at which a request counts as long-lived and its key is watched. */
 const longMs = 100
-/** Interval, in milliseconds, between key checks, in case a notification was lost or the key expired. */
+/** Interval between key checks, in case a notification was lost or the key expired. */
 const lookAgainMs = 10_000
 
 export function closeOnRevocation(app: RevocationContext, account: Caller, response: ServerResponse): void {
@@ -29,7 +29,7 @@ async function watch(
   const over = new AbortController()
   onceClosed(response, () => over.abort())
   while (!over.signal.aborted) {
-    // Subscribes first, then waits until a key cached before the subscription has left the cache.
+    // Subscribes before waiting, so that no revocation is missed. The wait lets a cached key expire.
     const change = notifications.next('key', account.credentialId, lookAgainMs, over.signal)
     await sleep(rememberMs, undefined, { signal: over.signal }).catch(() => {})
     if (over.signal.aborted) return
@@ -42,8 +42,8 @@ async function watch(
 }
 
 /**
- * Reports whether the key is no longer valid. Also returns false while PostgreSQL is unavailable, and for a suspended
- * account: its streams end when its sandboxes are destroyed.
+ * Reports whether the key is no longer valid. Returns false while PostgreSQL is unavailable, and for a
+ * suspended account.
  */
 const isRefused = (account: Caller): Promise<boolean> =>
   account.again().then(

@@ -8,7 +8,7 @@ const algorithm = 'HS256'
 const issuer = 'sandlot'
 const audience = 'sandlot-dashboard'
 
-/** Claims of a session token. The token is valid only while `generation` equals the account's session generation. */
+/** A token is valid only while `generation` equals the account's session generation. */
 export interface SessionClaims {
   accountId: string
   generation: number
@@ -41,7 +41,7 @@ export class Tokens {
   }
 }
 
-/** Validates the claims of a token, because a valid signature does not guarantee their types. */
+/** A valid signature does not guarantee the types of the claims. */
 const Payload = z
   .object({
     sub: z.string().regex(/^acc_[0-9a-z]{26}$/),
@@ -51,7 +51,7 @@ const Payload = z
   .transform(({ sub, generation }): SessionClaims => ({ accountId: sub, generation }))
 
 /**
- * Returns the claims of a token, or undefined if it was not signed with this secret or lacks a claim.
+ * Returns undefined if the token was not signed with this secret or lacks a claim.
  * @throws {Problem} `token_expired`
  */
 function sessionOf(token: string, secret: string): SessionClaims | undefined {

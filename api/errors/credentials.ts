@@ -1,7 +1,6 @@
-/** Errors for credentials that used to be valid. */
 import { Problem } from '../../shared/platform/problem.ts'
 
-/** Returns the error for a credential whose account was deleted while the credential was cached. */
+/** The error for a credential whose account was deleted while the credential was cached. */
 export const gone = () =>
   new Problem('invalid_credentials', 'The account that this credential belongs to has been deleted.')
 

@@ -1,7 +1,6 @@
-/** The error for a request that does not match its schema. */
 import { Problem } from '../../shared/platform/problem.ts'
 
-/** Maximum number of errors in a response, and maximum length of a field path in characters. The rest is omitted. */
+/** Maximum number of errors in a response, and maximum length of a field path in characters. */
 const shown = { errors: 100, characters: 200 }
 
 export interface FieldError {

@@ -7,8 +7,7 @@ import type { App } from '../app.ts'
 import type { Caller } from '../auth/authenticate.ts'
 
 /**
- * Throws unless the account's allowlist permits the command. The allowlist is loaded together with the API key, so
- * only a refusal needs a query.
+ * Throws unless the account's allowlist permits the command.
  * @throws {Problem} `command_not_allowed`. The account's count of refused commands is incremented.
  */
 export async function assertAllowed(
@@ -36,8 +35,8 @@ export function assertStorable(
 }
 
 /**
- * Returns a rejection handler that counts commands refused by a worker and rethrows the error. Workers check the
- * sandbox's environment and its secrets, which the API cannot read.
+ * Returns a rejection handler that counts commands refused by a worker and rethrows the error. Only workers
+ * can check secrets.
  */
 export const countRefused =
   ({ context }: Pick<App, 'context'>, account: Pick<Caller, 'id'>) =>
@@ -59,7 +58,6 @@ async function countRefusal({ db, log }: App['context'], accountId: string): Pro
   try {
     await countRefusedCommand(db.share(accountId), accountId)
   } catch (error) {
-    // The command is refused even if counting it fails.
     log.warn({ err: error, account_id: accountId }, 'could not count a refused command')
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Relays a command's events from the worker to the client. Only complete events are forwarded, so that the API can
- * append the final event itself if the worker is lost.
+ * Relays a command's events from the worker to the client. The API forwards only complete events, so it can
+ * append the final event if the worker is lost.
  */
 import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
@@ -23,16 +23,13 @@ export interface RelayOptions {
   exitStatusWithoutWorker: (printed: OutputOffset) => Promise<ExecOutcome>
 }
 
-/**
- * Time without data from the worker, in milliseconds, after which the worker is considered lost. Workers send a
- * keep-alive comment every 10 s.
- */
+/** Silence after which the worker is considered lost. Workers send a keep-alive comment every 10 s. */
 const livenessTimeoutMs = 25_000
 
-/** Returns a stream of the worker's events. A slow client slows down the worker (backpressure). */
+/** Returns a stream of the worker's events. A slow client slows down the worker. */
 export function passEvents(source: IncomingMessage, passing: RelayOptions): Readable {
   const events = Readable.from(relay(source, passing), { objectMode: false, highWaterMark: 64 * 1024 })
-  // The stream of a HEAD request is never read, so `relay` never finishes and cannot close the worker's connection.
+  // The stream of a HEAD request is never read, so `relay` cannot close the worker's connection.
   events.once('close', () => source.destroy())
   return events
 }
@@ -64,11 +61,11 @@ async function* relay(source: IncomingMessage, { signal, onLost, exitStatusWitho
   const printed = offsetOf(lastId)
   // If the exit status is unknown, the stream ends without an `exit` event, and the client resumes it later.
   const known = await exitStatusWithoutWorker(printed).catch(() => undefined)
-  // The command may have printed more since the connection to its worker broke. A `gap` event reports that output.
+  // The command may have printed more since its worker's connection broke. A `gap` event reports that output.
   if (known) yield writeLastEvents(known, lastId)
 }
 
-/** Yields the chunks of a response. Throws if no chunk arrives within `livenessTimeoutMs` while a reader waits. */
+/** Throws if no chunk arrives within `livenessTimeoutMs` while a reader waits. */
 async function* untilTimeout(source: IncomingMessage): AsyncGenerator<Buffer> {
   const chunks: AsyncIterator<Buffer> = source[Symbol.asyncIterator]()
   for (;;) {

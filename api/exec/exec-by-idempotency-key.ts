@@ -18,15 +18,14 @@ export interface UnderKey {
 }
 
 /**
- * Maximum number of lookups of the command's row. If none finds a row, the command counts as never started. The row may
- * appear late, because the first API process may still be waiting for the sandbox.
+ * Number of lookups before the command counts as never started. The row can appear late, while the sandbox is
+ * starting.
  */
 const maxReads = 6
 const readEveryMs = 500
 
 /**
- * Waits until the command ends and returns its result. The wait counts as an attached client, so the command's grace
- * period does not elapse.
+ * Waits until the command ends. The wait counts as an attached client, so the grace period does not elapse.
  * @throws {Problem} `exec_not_found`, or an error if the sandbox is not running
  */
 export async function resultUnderKey(app: App, asked: UnderKey): Promise<ExecResult> {

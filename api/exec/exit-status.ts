@@ -1,7 +1,7 @@
 /**
- * Determines the exit status that clients see. The command's row is authoritative. `lost` is committed before it is
- * reported, so a command stays lost even if its worker comes back. The reconciler kills the command's remaining
- * processes.
+ * Determines the exit status that clients see. The command's row is authoritative.
+ *
+ * `lost` is committed before it is reported, so a command stays lost even if its worker comes back.
  */
 import type { ExecOutcome, ExecRequest, ExecResult } from '../../shared/contract/exec.ts'
 import { eventIdOf, type OutputOffset, offsetOf } from '../../shared/contract/exec-events.ts'
@@ -21,14 +21,15 @@ import { isOutage, type Problem, unavailable } from '../../shared/platform/probl
 import type { App } from '../app.ts'
 import { loadSandbox } from '../sandboxes/load-sandbox.ts'
 
-/** IDs that the log entry of a lost command contains. */
 export interface RequestIds {
   accountId: string
   /** The request during which this process finds that the command is lost. */
   requestId: string
 }
 
-/** Returns the command's status from its row. If the worker of a running command is gone, first stores `lost`. */
+/**
+ * Returns the command's status from its row. If the worker of a running command is gone, first stores `lost`.
+ */
 export async function findExitStatus(
   { context, workers }: App,
   row: ShownExec,
@@ -40,8 +41,8 @@ export async function findExitStatus(
 }
 
 /**
- * Replaces the reported status with the one in the row, unless the row says `running`. A worker that was wrongly
- * considered lost may report a different status.
+ * Returns the status in the row, unless the row says `running`. A worker that was wrongly considered lost may
+ * report a different status.
  */
 export function preferRow<T extends ExecOutcome>(reported: T, row: ShownExec): T {
   if (row.status === 'running') return reported
@@ -56,19 +57,22 @@ export interface StartedExec {
   sandboxId: string
   execId: string
   requestId: string
-  /** ID of the worker that accepted the command. The ID is logged if the command has no row. */
   workerId?: string | undefined
-  /** The request's Idempotency-Key. The command's id is not `execId` if an earlier request with this key started it. */
+  /**
+   * If an earlier request with this Idempotency-Key started the command, the command's id is not `execId`.
+   */
   key?: string | undefined
   startedAt: Date
   /**
-   * The request, if this API process has just sent it to a worker. A `lost` row is inserted if the command has no row.
+   * Set if this process has just sent the request to a worker. A `lost` row is then inserted if the command
+   * has no row.
    */
   request?: ExecRequest
 }
 
 /**
- * Returns the exit status of a command whose worker was lost. Stores `lost` if the row contains no exit status.
+ * Returns the exit status of a command whose worker was lost. Stores `lost` if the row contains no exit
+ * status.
  * @param printed number of bytes of each output stream that the client received
  * @throws {Problem} `unavailable` if the database is unavailable
  */
@@ -95,7 +99,7 @@ export async function exitStatusWithoutWorker(
   }
 }
 
-/** Returns the error for an unknown exit status. With an Idempotency-Key, the command's id may be unknown too. */
+/** With an Idempotency-Key, the command's id may be unknown too. */
 function unknownYet({ key, execId }: StartedExec, cause: unknown): Problem {
   const lost = 'The worker that ran this command was lost, and the database is unavailable.'
   return key === undefined
@@ -103,7 +107,6 @@ function unknownYet({ key, execId }: StartedExec, cause: unknown): Problem {
     : unavailable(`${lost} Retry the request with the same Idempotency-Key.`, cause)
 }
 
-/** Converts an exit status into a result with empty output. */
 export const withoutOutput = (ended: ExecOutcome): ExecResult => ({
   ...ended,
   stdout: '',
@@ -141,7 +144,7 @@ export function writeLastEvents(known: ExecOutcome, lastEventId: string | undefi
   ])
 }
 
-/** Marks a running command as lost. Returns the exit status from its row if another process stored one first. */
+/** Returns the exit status from the row if another process stored one first. */
 async function endAsLost(
   context: Context,
   row: ShownExec,
@@ -165,13 +168,12 @@ interface Loss extends RequestIds {
   workerId?: string | undefined
 }
 
-/** Logs a command that its worker reported as lost. Reads the worker's ID from the command's row. */
 export async function warnOfReportedLoss({ context }: App, loss: Loss): Promise<void> {
   const row = await findExec(context.db, loss).catch(() => undefined)
   warnOfLoss(context, { ...loss, workerId: row?.worker_id })
 }
 
-/** Logs a lost command. Only the API process that stores `lost`, or receives it from a worker, calls this function. */
+/** Only the process that stores `lost`, or receives it from a worker, logs the command. */
 function warnOfLoss(
   { log }: Pick<Context, 'log'>,
   { accountId, sandboxId, execId, requestId, workerId }: Loss,
@@ -188,7 +190,6 @@ function warnOfLoss(
   )
 }
 
-/** Inserts a row with the status `lost` for a command that was sent to a worker but has no row. */
 async function insertLost(
   { db, lines }: Context,
   { execId, sandboxId, startedAt, request }: StartedExec & { request: ExecRequest },
@@ -205,7 +206,6 @@ async function insertLost(
   })
 }
 
-/** Describes the outcome of a command that was sent to a worker but has no row. */
 const describeUnseen = (id: string, startedAt: Date, sandbox: SandboxOfAccount): ExecOutcome => ({
   id,
   pid: null,
@@ -239,7 +239,6 @@ function readRow(row: ShownExec, sandbox: SandboxOfAccount): ExecOutcome {
     reason: row.reason,
   }
   if (row.status !== 'running' || !sandbox.destroyed_at) return outcome
-  // The worker was lost before the sandbox was destroyed, so the worker has not stored an exit status.
   const duration_ms = Math.max(0, sandbox.destroyed_at.getTime() - startedAt.getTime())
   return {
     ...outcome,

@@ -1,4 +1,3 @@
-/** Finds a command by its id, and the worker that runs the command. */
 import type { ExecSummary } from '../../shared/contract/exec.ts'
 import { commandSealContext, findExec, type ShownExec } from '../../shared/data/execs.ts'
 import type { SandboxOfAccount } from '../../shared/data/sandboxes.ts'
@@ -11,8 +10,8 @@ import { type CallOptions, WorkerGone } from '../worker-client/client.ts'
 import { findExitStatus, type RequestIds } from './exit-status.ts'
 
 /**
- * Time, in milliseconds, that is added to a command's maximum duration when waiting for a worker's response. It covers
- * sending the call, starting the command and receiving the response.
+ * Time added to a command's maximum duration when waiting for a worker's response. It covers starting the
+ * command and transferring data.
  */
 export const marginMs = 20_000
 
@@ -27,7 +26,6 @@ export interface LoadedExec {
   sandbox: SandboxOfAccount
   row: ShownExec
   args: OneExec
-  /** Options for a call to the worker that runs the command. */
   options: CallOptions & { workerId: string }
 }
 
@@ -87,7 +85,7 @@ export async function summarize(
   }
 }
 
-/** Asks the workers for the pids of running commands, which are not in their rows. Omits those of unavailable workers. */
+/** Asks the workers for the pids of running commands. Omits those of unavailable workers. */
 export async function findPids(
   { workers }: App,
   rows: ShownExec[],
@@ -104,7 +102,7 @@ export async function findPids(
   return Object.assign({}, ...(await Promise.all(found)))
 }
 
-/** Decrypts a command line. Returns an empty string if its encryption key is no longer configured. */
+/** Returns an empty string if the encryption key is no longer configured. */
 function openLine(open: () => string): string {
   try {
     return open()

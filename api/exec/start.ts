@@ -32,14 +32,11 @@ export interface ExecStart {
   request: ExecRequest
   isListed: boolean
   key: string | undefined
-  /** Time, in milliseconds, until the sandbox expires. */
   leftMs: number
   signal: AbortSignal
 }
 
-/**
- * Returns the command's result once the command ends. For a background command, immediately returns the result so far.
- */
+/** Waits until the command ends. For a background command, returns the result so far. */
 export async function runToResult(
   app: App,
   start: ExecStart,
@@ -47,7 +44,7 @@ export async function runToResult(
 ): Promise<ExecResult> {
   const { leftMs, key, request, signal } = start
   const { args, started } = prepare(start)
-  // The Idempotency-Key may belong to a running command that was started with a different timeout.
+  // The Idempotency-Key may belong to a command that was started with a different timeout.
   const maxMs = key ? leftMs : Math.min(request.timeout_ms ?? limits.execTimeoutMs, leftMs)
   const timeoutMs = marginMs + (mode === 'background' ? 0 : maxMs)
   try {
@@ -67,8 +64,8 @@ export async function runToResult(
 }
 
 /**
- * Adds `exec_id` to the error of a request that was aborted because this process is stopping. Omits it for a request
- * with an Idempotency-Key, because the command may have a different id.
+ * Adds `exec_id` to the error of a request that was aborted by a shutdown. Omits it for a request with an
+ * Idempotency-Key, because the command may have a different id.
  */
 function nameCommand(error: unknown, { signal, key }: ExecStart, { execId }: StartedExec): unknown {
   const stopping = stoppingOf(signal)
@@ -77,7 +74,7 @@ function nameCommand(error: unknown, { signal, key }: ExecStart, { execId }: Sta
   return new Problem(code, message, { retryAfterSeconds, members: { exec_id: execId } })
 }
 
-/** Returns the result of an already started command. The result has no output if the command's worker is gone. */
+/** The result has no output if the command's worker is gone. */
 export async function resultOf(
   app: App,
   args: OneExec & { wait: boolean },
@@ -112,7 +109,7 @@ export async function runToEvents(app: App, start: ExecStart): Promise<StreamRep
   }
 }
 
-/** Streams the events of an already started command. If its worker is gone, streams only the exit status. */
+/** If the command's worker is gone, streams only the exit status. */
 export async function followOne(
   app: App,
   { accountId, sandboxId, requestId, execId }: OneExec,

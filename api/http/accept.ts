@@ -1,6 +1,6 @@
 /** Content negotiation with the `Accept` header (RFC 9110, section 12.5.1). */
 
-/** Reports whether an `Accept` header accepts a media type. A missing or empty header accepts every type. */
+/** A missing or empty header accepts every type. */
 export const accepts = (accept: string | undefined, type: string): boolean =>
   accept === undefined || accept.trim() === '' || (weightIn(accept, type) ?? 0) > 0
 

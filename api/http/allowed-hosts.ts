@@ -1,21 +1,23 @@
 /**
- * Checks the `Host` and `Origin` headers. A malicious web page can make a browser send requests to services on the
- * user's machine or network. Therefore, requests from foreign pages (`Origin`) and requests to foreign host names that
- * resolve to this service (`Host`, DNS rebinding) are refused.
+ * Checks the `Host` and `Origin` headers.
+ *
+ * A malicious web page can make a browser send requests to services on the user's network. `Origin` reveals
+ * foreign pages, and `Host` reveals DNS rebinding.
  */
 import { Problem } from '../../shared/platform/problem.ts'
 
 export type HostCheck = (headers: { host?: string | undefined; origin?: string | undefined }) => void
 
-/** The entry of `ALLOWED_HOSTS` that allows any `Host`, so that only `Origin` is checked. */
+/** Allows any `Host`, so only `Origin` is checked. */
 const anyHost = '*'
-/** Listen addresses that stand for all network interfaces. They are not valid host names. */
+/** Listen addresses that stand for all network interfaces. */
 const unspecified = ['0.0.0.0', '::', '']
 
 /**
  * Returns a function that throws if a request's `Host` or `Origin` header is not allowed.
  * @param allowed host names, wildcards such as `*.example.com`, or `*`. Each may include a port.
- * @param own address that the API listens on. Requests to it are allowed, unless it stands for all interfaces.
+ * @param own address that the API listens on. Requests to it are allowed, unless it stands for all
+ *   interfaces.
  */
 export function makeHostCheck(allowed: readonly string[], own: string): HostCheck {
   const ofOwn = unspecified.includes(own) ? [] : [own.includes(':') ? `[${own}]` : own]
@@ -43,11 +45,10 @@ export const isLocal = (host: string): boolean =>
 
 interface Host {
   name: string
-  /** The host name, followed by the port if there is one. */
   whole: string
 }
 
-/** Parses a host with an optional port. Returns undefined for any other string, such as one with a user or a path. */
+/** Returns undefined for a string that is not just a host and an optional port. */
 function readHost(text: string): Host | undefined {
   const isPlain = /^(\[[\da-f:.]{2,50}\]|[\w.-]{1,255})(:\d{1,5})?$/i.test(text)
   if (!isPlain || !URL.canParse(`http://${text}`)) return undefined

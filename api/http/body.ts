@@ -1,4 +1,4 @@
-/** Reads a request's JSON body. Limits its size, its memory, its number of values, and the time it takes to arrive. */
+/** Reads a request's JSON body. Limits its size, memory use, number of values and transfer time. */
 import type { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
@@ -10,26 +10,26 @@ import { Problem } from '../../shared/platform/problem.ts'
 import { wrongEncoding } from './assert-supported-headers.ts'
 import { whyNoText } from './utf8.ts'
 
-/** Time, in milliseconds, within which the complete body must arrive. Otherwise, the request gets 408. */
+/** Time within which the complete body must arrive. After that, the request gets 408. */
 const deadlineMs = (maxBytes: number): number => (maxBytes > limits.usualBodyBytes ? 30_000 : 10_000)
 /** Size of a decompressed body, in bytes, above which `maxRatio` applies. */
 const anyRatioBytes = 256 * 1024
 /** Maximum compression ratio of a body larger than `anyRatioBytes`. The ratio of ordinary text is about ten. */
 const maxRatio = 100
 /**
- * Maximum number of values in a JSON body. No request needs this many. Without the limit, parsing 1 MiB of brackets
- * would take a third of a second and 20 MiB of memory.
+ * Limits the cost of parsing. Without this limit, parsing 1 MiB of brackets would take a third of a second
+ * and 20 MiB of memory.
  */
 const maxValues = 100_000
-/** Memory overhead of a chunk, in bytes, in addition to its content. Measured on Node 24. */
+/** Memory overhead of each chunk, measured on Node 24. */
 const chunkObjectBytes = 128
 
 /**
- * Reads and parses the JSON body of a request.
+ *
  * @param held the memory reservation of the request, to which the size of the body is added
  * @returns undefined if the request has no body
- * @throws {Problem} `body_too_large`, `request_timeout`, `unsupported_media_type` or `invalid_request`. If the memory
- *   budget is exhausted, `rate_limited` or `unavailable`.
+ * @throws {Problem} `body_too_large`, `request_timeout`, `unsupported_media_type` or `invalid_request`. If
+ *   the memory budget is exhausted, `rate_limited` or `unavailable`.
  */
 export async function readBody(koa: KoaContext, endpoint: Endpoint, held: Reservation): Promise<unknown> {
   if (koa.request.length === 0) return undefined
@@ -124,12 +124,8 @@ function parse(text: string): unknown {
   return value
 }
 
-/**
- * Throws if JSON contains too many values. Counts the characters that begin or separate values, so that no memory is
- * allocated for the values.
- */
+/** Counts the characters that begin or separate values, so that no memory is allocated for the values. */
 function assertFewValues(text: string): void {
-  // Each value consists of at least one character.
   if (text.length <= maxValues) return
   let count = 0
   for (let at = 0; at < text.length; at++) {
@@ -152,7 +148,7 @@ function endOfText(text: string, start: number): number {
   }
 }
 
-/** A forbidden field name: copying this field into another object would change that object's prototype. */
+/** A field with this name would change the prototype of any object it is copied to. */
 const poison = '__proto__'
 
 function assertPlain(value: unknown): void {

@@ -1,4 +1,4 @@
-/** Renders the fields of a JSON Schema as HTML. Each field is shown with its type and limits. */
+/** Renders the fields of a JSON Schema as HTML. */
 import { withoutNul } from '../../shared/contract/texts.ts'
 
 export interface Schema {

@@ -71,7 +71,7 @@ dl{margin:.5rem 0}dt{margin-top:.4rem}dd{margin:0 0 0 1rem}i{opacity:.7}`
 const showEntry = ({ name, method, path, summary }: Endpoint): string =>
   `<li><a href="#${name}">${showRoute(method, path)}</a><br>${words(summary)}</li>`
 
-/** Renders a route and allows line breaks before the slashes of its path. */
+/** Allows line breaks before the slashes in the path. */
 const showRoute = (method: string, path: string): string =>
   `<code><b>${method}</b> ${path.replace(/:(\w+)/g, '{$1}').replaceAll('/', '<wbr>/')}</code>`
 
@@ -119,7 +119,6 @@ function showAnswers({ responses }: Operation): string {
     .join('\n')}</dl>`
 }
 
-/** Shows the fields of a JSON body, or the media type of any other body. */
 function showContent(content: Content = {}): string {
   return Object.entries(content)
     .map(([type, { schema }]) => {

@@ -22,7 +22,7 @@ export interface RequestState {
 
 const { createSandbox } = sandboxes
 
-/** HTTP status that is logged for a request whose client disconnected before the response. */
+/** Logged for a request whose client disconnected before the response. */
 const clientDisconnected = 499
 
 export function aroundRequest({ log, metrics }: Context, requests: OpenRequests): Middleware {
@@ -68,7 +68,7 @@ function openState(koa: KoaContext, log: Logger, requests: OpenRequests): Reques
   })
 }
 
-/** Converts an error into the problem that the client receives. Internal details are only logged. */
+/** Returns the problem that the client receives. Internal details are only logged. */
 export function asProblem(error: unknown, { log, signal }: Pick<RequestState, 'log' | 'signal'>): Problem {
   if (error instanceof Problem) {
     if (error.cause) log.warn({ code: error.code, reason: reasonOf(error.cause) }, error.message)
@@ -80,7 +80,6 @@ export function asProblem(error: unknown, { log, signal }: Pick<RequestState, 'l
     log.warn({ reason: reasonOf(error) }, 'a dependency of the service is unavailable')
     return unavailable('A dependency of this service is unavailable. Try again in a moment.')
   }
-  // Errors are expected after the client has disconnected.
   if (!signal.aborted) log.error({ err: error }, 'a request failed')
   return new Problem(
     'internal_error',
@@ -88,10 +87,7 @@ export function asProblem(error: unknown, { log, signal }: Pick<RequestState, 'l
   )
 }
 
-/**
- * Returns the first line of an error message. The stack is omitted, because it would be logged for every request during
- * an outage.
- */
+/** Omits the stack, because it would be logged for every request during an outage. */
 const reasonOf = (error: unknown) => (error instanceof Error ? error.message.split('\n')[0] : String(error))
 
 function answerWith(koa: KoaContext, problem: Problem, requestId: string) {
@@ -106,7 +102,7 @@ function answerWith(koa: KoaContext, problem: Problem, requestId: string) {
   if (allow) koa.set('Allow', (allow as string[]).join(', '))
   if (encodings) koa.set('Accept-Encoding', (encodings as string[]).join(', '))
   if (status === 416) koa.set('Content-Range', `bytes */${end}`)
-  // A request may take tokens from several buckets. The headers describe the bucket that is empty.
+  // A request may take tokens from several buckets. The headers describe the empty one.
   const { bucket, limit } = problem.members
   if (bucket) koa.set({ 'X-RateLimit-Limit': String(limit), 'X-RateLimit-Remaining': '0' })
   koa.body = JSON.stringify({

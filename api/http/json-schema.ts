@@ -1,4 +1,3 @@
-/** Adds the `default` keyword to a JSON Schema where zod omits it. */
 import type * as z from 'zod'
 
 export interface Described {
@@ -6,7 +5,9 @@ export interface Described {
   jsonSchema: z.core.JSONSchema.BaseSchema
 }
 
-/** Sets `default` for a field that is parsed from a string, such as a number in a query. */
+/**
+ * Adds the keyword where zod omits it: for a field that is parsed from a string, such as a number in a query.
+ */
 export function describeDefault({ zodSchema, jsonSchema }: Described): void {
   const { def } = zodSchema._zod
   if (def.type === 'default') jsonSchema.default ??= def.defaultValue as never

@@ -17,7 +17,10 @@ export interface ApiDescription extends Json {
   paths: Record<string, Record<string, Json>>
 }
 
-/** @param settings settings of an installation. If given, the description includes its images and maximum TTL. */
+/**
+ *
+ * @param settings if given, the description includes the installation's images and maximum TTL
+ */
 export function describeApi(settings?: Settings): ApiDescription {
   const components = new Map<string, Json>()
   const paths: ApiDescription['paths'] = {}
@@ -98,7 +101,7 @@ function offerIn({ properties = {} }: Schema, { sandbox }: Settings) {
   for (const [name, facts] of Object.entries(offered(sandbox))) Object.assign(properties[name]!, facts)
 }
 
-/** Request headers that OpenAPI does not list as parameters, because the media types of responses imply them. */
+/** OpenAPI forbids `Accept` as a parameter, because the media types of responses imply it. */
 const elsewhere = ['accept']
 
 function parametersIn(place: 'path' | 'query' | 'header', schema: Schema): Json[] {
@@ -137,8 +140,8 @@ function parametersIn(place: 'path' | 'query' | 'header', schema: Schema): Json[
 }
 
 /**
- * Returns the mutually exclusive fields of a schema. They become properties of one parameter, because OpenAPI can
- * express mutual exclusion between the properties of a parameter, but not between parameters.
+ * Returns the mutually exclusive fields of a schema. OpenAPI cannot express mutual exclusion between
+ * parameters, so these fields become properties of one parameter.
  */
 function choiceIn({ oneOf, not }: Schema): { names: string[]; isNeeded: boolean } | undefined {
   if (oneOf) return { names: oneOf.flatMap(({ required = [] }) => required), isNeeded: true }
@@ -151,7 +154,6 @@ const describeBody = ({ bodyBytes = limits.usualBodyBytes }: Endpoint, body: z.Z
   ...content,
 })
 
-/** Converts a zod schema to the JSON Schema draft that OpenAPI 3.1 uses. Schemas with an id become components. */
 function toSchema(schema: z.ZodType, io: 'input' | 'output', components: Map<string, Json>): Json {
   const made = z.toJSONSchema(schema, { io, override: (described) => plainer(described, io) })
   const pointed = JSON.stringify(made).replaceAll('"#/$defs/', '"#/components/schemas/')
@@ -160,7 +162,7 @@ function toSchema(schema: z.ZodType, io: 'input' | 'output', components: Map<str
   return described
 }
 
-/** Removes redundant keywords from a JSON Schema, and keywords that would forbid new fields in replies. */
+/** Removes redundant keywords, and keywords that would forbid new fields in responses. */
 function plainer({ zodSchema, jsonSchema }: Described, io: 'input' | 'output') {
   describeDefault({ zodSchema, jsonSchema })
   if (io === 'input') return

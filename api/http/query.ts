@@ -1,10 +1,9 @@
-/** Parses the query string of a request. */
 import { parse } from 'node:querystring'
 import { invalid } from '../errors/invalid.ts'
 import { whyNoText } from './utf8.ts'
 
 /**
- * Parses a query string.
+ *
  * @param text the query string. Node guarantees that it is ASCII.
  * @returns the parameters by name. A parameter that occurs more than once is an array.
  * @throws {Problem} `invalid_request` if a name or value is not UTF-8
@@ -20,7 +19,7 @@ export function readQuery(text: string): Record<string, string | string[]> {
   )
 }
 
-/** Decodes percent-encoding. Each byte becomes one character (latin1). */
+/** Decodes each percent-encoded byte to one latin1 character. */
 const decode = (text: string): string =>
   text.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
 

@@ -1,4 +1,4 @@
-/** Describes the responses of an operation in OpenAPI 3.1: each status with its media types and headers. */
+/** Describes the responses of an operation in OpenAPI 3.1. */
 import type * as z from 'zod'
 import { type Endpoint, ProblemDetails } from '../../shared/contract/endpoint.ts'
 import { type ErrorCode, errors } from '../../shared/contract/errors.ts'
@@ -90,7 +90,7 @@ const descriptions = {
 
 function contentOf({ reply, rawReply, alsoReply }: Endpoint, schemaOf: SchemaOf): Json {
   if (rawReply === 'websocket') return {}
-  // Client generators disagree on whether a schema of a stream describes one event or the whole stream.
+  // Client generators disagree on whether the schema of a stream describes one event or the whole stream.
   if (rawReply) return content(schemas[rawReply], rawReply)
   if (!reply) return {}
   const json = content(schemaOf(reply, 'output')).content
@@ -127,10 +127,9 @@ function describeProblems(endpoint: Endpoint, schemaOf: SchemaOf): Json {
   return Object.fromEntries(described)
 }
 
-/** Returns the error codes that are specific to the endpoint, and the codes that the shared request steps return. */
+/** Returns the endpoint's own error codes, and those of the steps that all requests share. */
 export function codesOf(endpoint: Endpoint): ErrorCode[] {
   const { credential, body, params } = endpoint
-  // Every route is rate-limited, checks `Host` and `Origin`, and refuses unknown query parameters.
   const codes: ErrorCode[] = [
     ...endpoint.errors,
     'invalid_request',

@@ -1,6 +1,6 @@
 /**
- * Combines an endpoint of the contract with its handler. Every request goes through the same steps: it is
- * authenticated, rate-limited, validated, handled and answered.
+ * Combines an endpoint of the contract with its handler. Every request is authenticated, rate-limited,
+ * validated and handled.
  */
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
@@ -21,7 +21,7 @@ import { allowLongStall } from './stalled-clients.ts'
 import { validate } from './validate.ts'
 import type { Upgrade } from './websocket.ts'
 
-/** A validated request. `params`, `query`, `body` and `headers` are parsed by the endpoint's schemas. */
+/** A validated request. The endpoint's schemas have parsed `params`, `query`, `body` and `headers`. */
 export interface Call<E extends Endpoint> {
   account: E['credential'] extends 'none' ? undefined : Caller
   params: Input<E['params']>
@@ -30,7 +30,7 @@ export interface Call<E extends Endpoint> {
   headers: Input<E['headers']>
   /** The raw request, for routes that read the body as a stream. */
   request: IncomingMessage
-  /** The client's connection, if the client requested a WebSocket. */
+  /** Set if the client requested a WebSocket. */
   upgrade: Upgrade | undefined
   requestId: string
   log: Logger
@@ -38,7 +38,7 @@ export interface Call<E extends Endpoint> {
   signal: AbortSignal
 }
 
-/** A JSON reply that sets its own status or additional headers. */
+/** A JSON response that sets its own status or additional headers. */
 export class JsonReply<T> {
   readonly reply: T
   readonly status: number | undefined
@@ -51,7 +51,7 @@ export class JsonReply<T> {
   }
 }
 
-/** A streamed reply, with backpressure from the client. */
+/** A streamed response, with backpressure from the client. */
 export class StreamReply {
   readonly body: Readable
   readonly status: number
@@ -77,11 +77,11 @@ export const answered = Symbol('answered')
 export interface ServedRoute {
   endpoint: Endpoint
   serve(app: App, koa: KoaContext): Promise<void>
-  /** Runs the route for a caller that is already authenticated: rate limit, validation, handler. */
+  /** Runs the route for a caller that is already authenticated. */
   invoke(app: App, call: Invocation): Promise<JsonReply<unknown>>
 }
 
-/** A request made on behalf of another request, such as a tool call. The fields are not validated yet. */
+/** A request made on behalf of another request, such as a tool call. Its fields are not validated yet. */
 export interface Invocation extends Pick<Call<Endpoint>, 'requestId' | 'log' | 'signal'> {
   account: Caller
   params?: unknown
@@ -91,8 +91,8 @@ export interface Invocation extends Pick<Call<Endpoint>, 'requestId' | 'log' | '
 }
 
 /**
- * Maximum number of concurrent requests per account in each API process. Further requests get 429. Rate limits do not
- * limit concurrency, because they apply only when a request starts, and streams and terminals can stay open for hours.
+ * Maximum number of concurrent requests per account in each API process. Streams and terminals can stay open
+ * for hours, so a rate limit alone is not enough.
  */
 const maxOpenRequests = 1_000
 
@@ -123,7 +123,7 @@ export function route<E extends Endpoint>(
       assertSupportedHeaders(endpoint, koa.headers)
       // Without this check, the request would wait for a body that a disconnected client never sends.
       state.signal.throwIfAborted()
-      // A client that sent `Expect: 100-continue` receives earlier errors before it sends the body.
+      // A client that sent `Expect: 100-continue` has received earlier errors before it sends the body.
       if ((endpoint.body || endpoint.rawBody) && koa.headers.expect) koa.res.writeContinue()
       const body = endpoint.body ? await readBody(koa, endpoint, sent) : undefined
       // The key may have been revoked while the body was arriving.
@@ -178,7 +178,7 @@ async function identify(app: App, endpoint: Endpoint, koa: KoaContext): Promise<
   return account
 }
 
-/** Adds the sandbox's id to the request's log lines. In every route, `:id` is the id of a sandbox. */
+/** In every route, `:id` is the id of a sandbox. */
 function nameSandbox(state: RequestState, params: unknown) {
   const { id } = (params ?? {}) as { id?: string }
   if (id === undefined) return
@@ -197,8 +197,8 @@ async function takeToken(app: App, { bucket }: Endpoint, koa: KoaContext, accoun
 }
 
 /**
- * Sends a JSON reply.
- * @throws {Problem} if the account's unread replies exceed its memory budget
+ *
+ * @throws {Problem} if the account's unread responses exceed its memory budget
  */
 function reply(
   koa: KoaContext,
@@ -213,7 +213,7 @@ function reply(
     return
   }
   const json = Buffer.from(JSON.stringify(reply))
-  // Replies to unauthenticated requests are small or rare, so they do not count toward the budget.
+  // Unauthenticated responses are small or rare, so they do not count toward the budget.
   if (endpoint.credential !== 'none') unread.add(json.length)
   koa.type = 'application/json'
   koa.body = json

@@ -8,14 +8,12 @@ export interface Sample {
   source: string
 }
 
-/** Shell variables that replace ids in sample paths. */
 const variables: Record<string, string> = { id: '$SANDBOX_ID', exec_id: '$EXEC_ID', key_id: '$KEY_ID' }
 const credentials = { none: undefined, key: '$SANDLOT_API_KEY', token: '$TOKEN' }
 
 export function samplesOf(endpoint: Endpoint): Sample[] {
   const { rawReply, example } = endpoint
   return [
-    // A curl command cannot demonstrate a WebSocket.
     ...(rawReply === 'websocket' ? [] : [{ lang: 'Shell', label: 'curl', source: curl(endpoint) } as const]),
     ...(example.client ? [{ lang: 'Shell', label: 'client', source: example.client } as const] : []),
   ]

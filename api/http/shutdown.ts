@@ -1,18 +1,15 @@
 /**
- * Tracks the open requests of a stopping process. Requests that do not finish in time get an error that asks the client
- * to retry.
+ * Tracks the open requests of a stopping process. A request that does not finish in time gets an error that
+ * asks the client to retry.
  */
 import type { Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { Problem } from '../../shared/platform/problem.ts'
 
-/**
- * Maximum number of listeners per response before Node logs a warning. Node's default of 10 is too low, because several
- * layers listen for the end of a request.
- */
+/** Node warns about more than 10 listeners by default, but several layers listen for the end of a request. */
 const maxListeners = 20
 /**
- * Value of `Retry-After`, in seconds. It is shorter than a command's default grace period, so the command is still
+ * `Retry-After`, in seconds. It is shorter than a command's default grace period, so the command is still
  * running when the client retries.
  */
 const retrySeconds = 1
@@ -25,7 +22,7 @@ const stopping = new Problem(
   { retryAfterSeconds: retrySeconds },
 )
 
-/** Returns the error for a request that was aborted because this process is stopping. Otherwise returns undefined. */
+/** Returns undefined if the request was aborted for a reason other than shutdown. */
 export const stoppingOf = ({ reason }: AbortSignal): Problem | undefined =>
   reason === stopping ? stopping : undefined
 
@@ -38,8 +35,8 @@ export class OpenRequests {
 
   /**
    * Tracks a request until its response is closed.
-   * @returns a signal that aborts when the client disconnects, or when this process is stopping and cannot wait any
-   *   longer. In the second case, {@link stoppingOf} returns the error.
+   * @returns a signal that aborts when the client disconnects, or when this process is stopping and cannot
+   *   wait any longer. In the second case, {@link stoppingOf} returns the error.
    */
   follow(response: ServerResponse): AbortSignal {
     const gone = new AbortController()
@@ -60,7 +57,7 @@ export class OpenRequests {
     for (const response of this.open.keys()) response.shouldKeepAlive = false
   }
 
-  /** Aborts all open requests. To workers, the clients appear disconnected, so the commands' grace periods begin. */
+  /** Aborts all open requests. The grace periods of their commands begin. */
   giveUp(): void {
     this.hasGivenUp = true
     for (const gone of this.open.values()) gone.abort(stopping)
@@ -68,8 +65,8 @@ export class OpenRequests {
 }
 
 /**
- * Returns a function that closes connections on which no byte has been received. Node does not treat such connections
- * as idle.
+ * Returns a function that closes connections on which no byte has been received. Node does not treat such
+ * connections as idle.
  */
 export function trackUnused(server: Server): () => void {
   const open = new Set<Socket>()

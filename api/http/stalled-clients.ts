@@ -1,7 +1,8 @@
 /**
- * Closes connections whose clients have stopped reading while response, event or WebSocket data is pending. Workers
- * cannot detect such clients: the API reads from a worker in chunks as large as the kernel's send buffer, so every slow
- * client appears stalled to the worker.
+ * Closes connections whose clients have stopped reading while data is pending.
+ *
+ * Workers cannot detect such clients. The API reads from workers in large chunks, so every slow client
+ * appears stalled to them.
  */
 import { readFile } from 'node:fs/promises'
 import type { ServerResponse } from 'node:http'
@@ -10,14 +11,13 @@ import type { Logger } from '../../shared/platform/log.ts'
 import { onceClosed } from '../../shared/platform/sockets.ts'
 
 /**
- * An event stream may stall this many times as long as other connections, because its reader may be a pager such as
- * `less`. The command blocks until its output is read. With default settings, the result is 30 minutes, the maximum
- * TTL of a sandbox.
+ * Event streams get a longer timeout, because the reader may be a pager such as `less`. With default
+ * settings, the result is 30 minutes, the maximum TTL of a sandbox.
  */
 const eventsFactor = 60
 const eventStreams = new WeakSet<Socket>()
 
-/** Applies the longer stall timeout for event streams to a response's connection until the response ends. */
+/** Applies the event-stream timeout to a response's connection until the response ends. */
 export function allowLongStall(response: ServerResponse): void {
   const { socket } = response.req
   eventStreams.add(socket)
@@ -25,8 +25,8 @@ export function allowLongStall(response: ServerResponse): void {
 }
 
 /**
- * Number of consecutive checks without progress after which a connection is closed. With several checks, a single
- * delayed check cannot close a connection.
+ * Number of consecutive checks without progress before a connection is closed. A single delayed check cannot
+ * close a connection.
  */
 const checksPerStall = 6
 
@@ -79,9 +79,11 @@ export class StalledClients {
 }
 
 /**
- * Returns the size of each connection's kernel send queue, in hexadecimal, keyed by {@link portsOf}. These sizes show a
- * slow client's progress early. The process itself can write again only when a third of the send buffer is free, and
- * the buffer can be as large as a megabyte. On systems other than Linux, the result is empty.
+ * Returns the size of each connection's kernel send queue, in hexadecimal, keyed by {@link portsOf}. Empty on
+ * systems other than Linux.
+ *
+ * The kernel reports a slow client's progress earlier than Node, which can write again only when a third of
+ * the send buffer is free.
  */
 export async function readSendQueues(): Promise<Map<string, string>> {
   const queues = new Map<string, string>()

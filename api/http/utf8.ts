@@ -1,9 +1,8 @@
-/** Detects bytes that are not UTF-8. They must be refused, because decoding would silently change them. */
+/** Detects bytes that are not UTF-8. Decoding would silently change them. */
 import { isUtf8 } from 'node:buffer'
 
 /**
- * Returns undefined if the bytes are UTF-8. Otherwise returns the predicate of an error message, such as "is not
- * UTF-8: …".
+ * Returns undefined if the bytes are UTF-8, or the predicate of an error message, such as "is not UTF-8: …".
  */
 export function whyNoText(bytes: Buffer): string | undefined {
   if (isUtf8(bytes)) return undefined

@@ -11,9 +11,10 @@ type RequestParts = Record<'params' | 'query' | 'headers' | 'body', unknown>
 const nothing = z.strictObject({})
 
 /**
- * Validates the path parameters, query, headers and body of a request.
+ *
  * @returns the parsed values. A value is undefined if the endpoint has no schema for it.
- * @throws {Problem} `invalid_request` with a list of all errors, or `not_found` if a path parameter is malformed
+ * @throws {Problem} `invalid_request` with a list of all errors, or `not_found` if a path parameter is
+ *   malformed
  */
 export async function validate(endpoint: Endpoint, given: RequestParts): Promise<Record<string, unknown>> {
   const params = endpoint.params?.safeParse(given.params)
@@ -32,7 +33,7 @@ export async function validate(endpoint: Endpoint, given: RequestParts): Promise
   throw invalid(...errors)
 }
 
-/** Returns the error message for a zod issue. A message in the schema takes precedence. */
+/** A message in the schema takes precedence. */
 const messageOf: z.core.$ZodErrorMap = (issue) => {
   switch (issue.code) {
     case 'invalid_type':
@@ -80,7 +81,6 @@ function describe(issue: z.core.$ZodIssue): FieldError[] {
       message: 'is unknown',
     }))
   }
-  // Uses the messages of the schema that validates the key.
   if (issue.code === 'invalid_key') return issue.issues.map(({ message }) => ({ path, message }))
   return [{ path, message: issue.message }]
 }

@@ -1,4 +1,4 @@
-/** Handles WebSocket requests, which go through the same steps as every other request. */
+/** Handles WebSocket requests. They go through the same steps as every other request. */
 import { type IncomingMessage, type RequestListener, type Server, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { closeGracefully } from '../../shared/platform/sockets.ts'
@@ -8,7 +8,6 @@ import { invalid } from '../errors/invalid.ts'
 export interface Upgrade {
   socket: Duplex
   head: Buffer
-  /** Headers to add to the handshake response. */
   headers: Record<string, string>
 }
 
@@ -21,13 +20,13 @@ export function requireUpgrade({ upgrade }: { upgrade: Upgrade | undefined }): U
   throw invalid({ path: 'upgrade', message: 'is required, because this route accepts only WebSockets' })
 }
 
-/** Reports whether a request asks for a WebSocket. Upgrades to other protocols are ignored. */
+/** Ignores upgrades to other protocols. */
 export const shouldUpgradeCallback = ({ headers }: IncomingMessage): boolean =>
   headers.upgrade?.toLowerCase() === 'websocket'
 
 /**
- * Serves WebSocket requests with the same credentials, limits and errors as other requests. Node detaches the sockets
- * of such requests, so each socket needs its own error listener. Otherwise, a connection reset would crash the process.
+ * Serves WebSocket requests. Node detaches their sockets, so without an error listener on each socket, a
+ * connection reset would crash the process.
  * @returns a function that closes all open sockets
  */
 export function serveUpgrades(server: Server, serve: RequestListener): () => void {

@@ -1,4 +1,3 @@
-/** Determines the client's IP address, which rate limits for unauthenticated requests use. */
 import type { IncomingMessage } from 'node:http'
 import ipaddr from 'ipaddr.js'
 import proxyAddr from 'proxy-addr'
@@ -37,7 +36,7 @@ function withoutPort(address: string): string {
 }
 
 /**
- * Returns an IPv4 address in canonical form. Returns the /64 network of an IPv6 address, because an ISP assigns each
+ * Returns an IPv4 address in canonical form, or the /64 network of an IPv6 address. An ISP assigns each
  * customer at least a /64.
  */
 export function normalise(address: string): string {
@@ -49,8 +48,8 @@ export function normalise(address: string): string {
 }
 
 /**
- * Returns the /24 network of an IPv4 address or the /48 network of an IPv6 address, which may belong to a single
- * customer.
+ * Returns the /24 network of an IPv4 address or the /48 network of an IPv6 address. One customer may own the
+ * whole network.
  */
 export function networkOf(address: string): string {
   if (!address.includes(':')) return address.split('.').slice(0, 3).join('.')

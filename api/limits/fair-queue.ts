@@ -1,17 +1,17 @@
 /**
- * A round-robin queue that limits how many password hashes run concurrently. It alternates between client networks, so
- * that many requests from one network do not delay other networks.
+ * A round-robin queue for password hashes. It alternates between client networks, so that one network cannot
+ * delay the others.
  */
 import { addAbortListener } from 'node:events'
 import { append, type RoundRobinQueue, takeFirst } from '../../shared/lib/round-robin-queue.ts'
 import { unavailable } from '../../shared/platform/problem.ts'
 
 export interface Waiter {
-  /** The client's network. All addresses in one network share a turn. */
+  /** All addresses in one network share a turn. */
   group: string
-  /** Whether the client has logged in before. Half of the capacity is reserved for such clients if they need it. */
+  /** Whether the client has logged in before. Half of the capacity is reserved for known clients. */
   isKnown: boolean
-  /** Signal of the client's request. When the signal aborts, the waiter is removed from the queue. */
+  /** When the signal aborts, the waiter is removed from the queue. */
   signal?: AbortSignal
 }
 
@@ -21,12 +21,11 @@ interface Waiting {
   refuse(): void
 }
 
-/** The queue of either known clients or all other clients. */
 type Lane = RoundRobinQueue<Waiting>
 
 /**
- * Maximum number of waiting requests per lane, as a multiple of the number of concurrent hashes. Requests beyond the
- * limit fail with 503. The last request in a full lane usually waits 4 s, the time that ten hashes take.
+ * Maximum queue length per lane, as a multiple of the concurrency. The last request in a full lane usually
+ * waits 4 s, the time that ten hashes take.
  */
 const maxWaitingPerRunning = 10
 
@@ -78,7 +77,7 @@ export class FairQueue {
 
 const crowded = () => unavailable('Too many sign-ups and logins are in progress. Try again in a moment.')
 
-/** Refuses the newest waiter of the largest group. If several groups are equally large, the last one is chosen. */
+/** Refuses the newest waiter of the largest group. */
 function dropLast(lane: Lane): void {
   let largest: Waiting[] = []
   for (const turns of lane.values()) if (turns.length >= largest.length) largest = turns

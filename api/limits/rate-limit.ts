@@ -1,7 +1,8 @@
 /**
- * Rate limits. Each account (or client address) has one token bucket per kind of request. Most buckets are stored in
- * Redis, use its clock, and are shared by all API processes. The buckets for `reads` and `changes` are kept in each
- * process, so that API keys can be revoked while Redis is unavailable.
+ * Rate limits. Each account or client address has one token bucket per kind of request.
+ *
+ * Most buckets are stored in Redis and shared by all API processes. The buckets for `reads` and `changes` are
+ * kept in each process, so that API keys can be revoked while Redis is unavailable.
  */
 import type { Redis } from 'ioredis'
 import type { Bucket } from '../../shared/contract/endpoint.ts'
@@ -13,12 +14,11 @@ import type { Settings } from '../../shared/platform/settings.ts'
 export interface BucketState {
   /** Number of tokens added per minute. A full bucket holds the same number. */
   limit: number
-  /** Number of complete tokens left in the bucket. */
   remaining: number
 }
 
-// The state is the number of units missing from a full bucket. A token has 60,000,000 units, and each microsecond
-// restores as many units as the bucket has tokens per minute, so all arithmetic is on integers and exact.
+// The state is the number of units missing from a full bucket. A token has 60,000,000 units, so all
+// arithmetic is on integers and exact.
 const takeScript = `
   local limit, token = tonumber(ARGV[1]), 60000000
   local full = limit * token
@@ -45,14 +45,16 @@ const takeScript = `
   keep()
   return {1, math.floor((full - missing) / token), 0}`
 
-/** Whether a token was taken (1 or 0), the number of tokens left, and the microseconds until the next token. */
+/**
+ * Whether a token was taken (1 or 0), the number of tokens left, and the microseconds until the next token.
+ */
 type TakeResult = [number, number, number]
 
 type BucketRedis = Redis & { sandlotTakeToken(key: string, limit: number): Promise<TakeResult> }
 
 /**
- * Maximum number of uncached API keys per minute from one client address. Further keys are refused with 429. A client
- * uses few keys, but many clients may share an address.
+ * Maximum number of uncached API keys per minute from one client address. A client uses few keys, but many
+ * clients may share an address.
  */
 const unknownKeysPerMinute = 300
 
@@ -72,9 +74,10 @@ export class Buckets {
   }
 
   /**
-   * Takes one token from a bucket.
+   *
    * @param owner an account id or a client address
-   * @param ownLimit tokens per minute that an operator has set for this account. Applies only to buckets in Redis.
+   * @param ownLimit tokens per minute that an operator has set for this account. Applies only to buckets in
+   *   Redis.
    * @throws {Problem} `rate_limited` if the bucket is empty, with the time until the next token
    * @throws if the bucket is stored in Redis and Redis is unavailable
    */
@@ -92,7 +95,7 @@ export class Buckets {
   }
 
   /**
-   * Takes a token for looking up an API key that is not cached. Each such lookup costs a database query.
+   * Takes a token for looking up an API key that is not cached, which costs a database query.
    * @throws {Problem} `rate_limited` if the bucket is empty
    */
   takeUnknownKey(address: string): void {

@@ -1,4 +1,4 @@
-/** Advice for agents about the next step after an error. Each error code has its own advice. */
+/** Advice for agents about the next step after an error. */
 import type { ErrorCode } from '../../shared/contract/errors.ts'
 
 const steps: { [C in ErrorCode]?: string } = {
@@ -7,7 +7,7 @@ const steps: { [C in ErrorCode]?: string } = {
   scope_not_allowed:
     'Only the user can provide a key with the required scope, or make this change. Report detail to the user.',
   command_not_allowed:
-    'Use a command that the allowlist permits, without the variable named in the error. Only the user can change the allowlist.',
+    'Use a command that the allowlist permits. If the error names an environment variable, do not set it. Only the user can change the allowlist.',
   not_found: 'Check session_id. session_list shows the active sessions.',
   file_not_found: 'Check the path with file_list or file_glob. To create a new file, use file_create.',
   file_exists:
@@ -38,7 +38,7 @@ const steps: { [C in ErrorCode]?: string } = {
 
 const fallback = 'Report detail to the user.'
 
-/** Advice for `unavailable` from a tool that changes something. The change may have been made before the error. */
+/** Advice for `unavailable`. The change may have been made before the error. */
 const unlessDone =
   'Wait retry_after seconds, then check whether the call took effect. If it did not, call again.'
 

@@ -1,7 +1,10 @@
-/** Validates MCP messages. Limits the length of names, because replies and progress notifications repeat them. */
+/**
+ * Validates MCP messages. The length of names is limited, because responses and progress notifications repeat
+ * them.
+ */
 import { invalid } from '../errors/invalid.ts'
 
-/** Maximum length of a request id, method, tool name or progress token, in characters. Longer ones are refused. */
+/** Maximum length in characters. */
 const maxNamed = 200
 
 interface Message {
@@ -12,8 +15,8 @@ interface Message {
 }
 
 /**
- * Throws if a request id, method, tool name or progress token is too long.
- * @throws {Problem} `invalid_request`
+ *
+ * @throws {Problem} `invalid_request` if a request id, method, tool name or progress token is too long
  */
 export function assertShortNames(message: Message): void {
   const { id, method, params } = message
@@ -30,7 +33,7 @@ export function assertShortNames(message: Message): void {
 }
 
 /**
- * Removes null values from a message's `params` and tool arguments, because many clients send null for absent values.
+ * Removes null values from a message's `params` and tool arguments. Many clients send null for absent values.
  * @throws {Problem} `invalid_request` if a parameter has a type that violates the protocol
  */
 export function withoutNulls<M extends Message>(message: M): M {

@@ -1,16 +1,18 @@
 /**
- * Cancels tool calls that run in any API process. A cancellation stores a short-lived key in Redis and sends a
- * notification. The running call also polls for the key. Therefore a lost notification only delays the cancellation,
- * and a cancellation may arrive before its call.
+ * Cancels tool calls that run in any API process. A cancellation stores a short-lived key in Redis and sends
+ * a notification.
+ *
+ * The running call also polls for the key. A cancellation can therefore arrive before its call, and a lost
+ * notification only delays it.
  */
 import { hash } from 'node:crypto'
 import type { Context } from '../../shared/platform/context.ts'
 import { notify } from '../../shared/platform/notify.ts'
 
-/** Identifies the client that sent a request. Request ids are unique only per client. */
+/** Request ids are unique only per client. */
 export interface McpClient {
   accountId: string
-  /** The client's `Mcp-Session-Id`. Undefined if the client does not send this header. */
+  /** Undefined if the client does not send the `Mcp-Session-Id` header. */
   session: string | undefined
 }
 
@@ -25,7 +27,7 @@ export async function cancel(context: Context, client: McpClient, requestId: Req
   await notify(context.redis, 'cancellation', name)
 }
 
-/** Waits until a request is cancelled. Resolves to true on cancellation, or to false if `ended` aborts first. */
+/** Resolves to true on cancellation, or to false if `ended` aborts first. */
 export async function whenCancelled(
   context: Context,
   client: McpClient,
@@ -36,7 +38,7 @@ export async function whenCancelled(
   // Clients without a session id may reuse request ids, so a cancellation of an earlier request is removed.
   if (client.session === undefined) await context.redis.del(name).catch(() => {})
   while (!ended.aborted) {
-    // Subscribes before it reads, so that no notification is missed.
+    // Subscribes before reading, so that no notification is missed.
     const change = context.notifications.next('cancellation', name, rereadMs, ended)
     // If Redis is unavailable, a later read may find the key.
     const found = await context.redis.get(name).catch(() => null)
@@ -46,6 +48,6 @@ export async function whenCancelled(
   return false
 }
 
-/** Returns the Redis key of a cancellation. Ids are hashed, because clients choose their length. */
+/** Hashes the ids, because clients choose their length. */
 const nameOf = ({ accountId, session }: McpClient, requestId: RequestId): string =>
   `sandlot:mcp-cancelled:${hash('sha256', JSON.stringify([accountId, session ?? null, requestId]))}`

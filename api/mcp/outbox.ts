@@ -2,11 +2,13 @@
 import { inOneLine } from '../../shared/contract/server-sent-events.ts'
 
 export class Outbox {
-  /** Whether all sent data has been written to the client's connection. If not, optional messages are skipped. */
+  /**
+   * Whether all sent data has been written to the client's connection. If not, optional messages are skipped.
+   */
   isTaken = false
 
   /**
-   * Yields the bytes of a response.
+   *
    * @param body the response body. Each chunk must be a complete event or the complete JSON response.
    * @param first data to send immediately, before the first chunk
    */

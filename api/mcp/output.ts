@@ -1,4 +1,4 @@
-/** Truncates a route's reply for use by a language model and describes the truncation in notes. */
+/** Truncates a route's response for a language model. */
 import { toolLimits } from '../../shared/contract/mcp.ts'
 
 export interface CutResult {
@@ -8,10 +8,10 @@ export interface CutResult {
 }
 
 const streams = ['stdout', 'stderr']
-/** Names of list fields in replies that have a `truncated` field. */
+/** Array fields in responses that have a `truncated` field. */
 const lists = ['entries', 'paths', 'matches', 'skipped_binary']
 
-/** Truncates a reply to the limits for tool results. The truncated reply still matches the route's schema. */
+/** The truncated response still matches the route's schema. */
 export function cutToSize(reply: object): CutResult {
   const fitted: CutResult = { result: { ...reply }, notes: [] }
   const { result, notes } = fitted

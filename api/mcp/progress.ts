@@ -21,7 +21,6 @@ export function reportProgress(
     // While the client is not reading, the message is skipped, because the next one supersedes it.
     if (!outbox.isTaken) return
     const params = { progressToken, progress: seconds, message: `Running for ${seconds} s` }
-    // The client may have disconnected.
     void notify({ method: 'notifications/progress', params }).catch(() => {})
   }, everyMs)
   return { [Symbol.dispose]: () => clearInterval(timer) }

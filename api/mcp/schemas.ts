@@ -1,6 +1,6 @@
 /**
- * Generates the tool descriptions for `tools/list`. Input schemas are derived from the schemas that validate the
- * routes. Output schemas are omitted, because every character costs the model tokens.
+ * Generates the tool descriptions for `tools/list`. Output schemas are omitted, because every character costs
+ * the model tokens.
  */
 import * as z from 'zod'
 import { type Tool, type ToolName, tools } from '../../shared/contract/mcp.ts'
@@ -27,7 +27,7 @@ export function describedTools(): DescribedTool[] {
 }
 
 /**
- * Returns the tools, adapted to the images, maximum TTL and network access of this installation.
+ * Returns the tools with the images, maximum TTL and network access of this installation.
  * @param maxTtl the account's maximum TTL, in seconds
  */
 export function toolsFor(
@@ -50,7 +50,7 @@ export function toolsFor(
   })
 }
 
-/** The tool input that becomes the path parameter `:id` of the route. */
+/** This tool input becomes the path parameter `:id` of the route. */
 export const sessionInput = 'session_id'
 
 function describe(name: ToolName, tool: Tool) {
@@ -89,7 +89,9 @@ function inputOf({ endpoint, without = [], required: always = [], inputs = {}, d
   } satisfies ObjectSchema
 }
 
-/** Converts a zod schema to JSON Schema draft 7, which all MCP clients support, and inlines its references. */
+/**
+ * Converts a zod schema to JSON Schema draft 7, which all MCP clients support, and inlines its references.
+ */
 function toObjectSchema(schema: z.ZodType): ObjectSchema {
   const {
     $schema,
@@ -116,7 +118,7 @@ function inline(value: unknown, definitions: Record<string, Json>): unknown {
   return Object.fromEntries(Object.entries(rest).map(([key, inner]) => [key, inline(inner, definitions)]))
 }
 
-/** Removes keywords from a JSON Schema that do not help a language model. */
+/** Removes keywords that do not help a language model. */
 function plainer({ zodSchema, jsonSchema }: Described): void {
   describeDefault({ zodSchema, jsonSchema })
   const described: Json = jsonSchema

@@ -1,4 +1,4 @@
-/** Handles MCP messages with the official SDK. A server object is created for each request. */
+/** Handles MCP messages with the official SDK. */
 import { randomUUID } from 'node:crypto'
 import { addAbortListener } from 'node:events'
 import {
@@ -45,8 +45,8 @@ to /workspace. A session ends automatically at expires_at, and its files are del
 an explanation (detail) and the next step (next). If it contains retry_after, wait that many seconds.`
 
 /**
- * Handles one MCP request. Clients of protocol version 2026-07-28 send the version in each message. Clients of earlier
- * versions negotiate it in `initialize`.
+ * Handles one MCP request. Clients of protocol version 2026-07-28 send the version in each message, and
+ * earlier clients negotiate it in `initialize`.
  * @returns a JSON response, or an event stream for a tool call
  */
 export async function answerMessage(
@@ -81,8 +81,8 @@ async function answerEarlier(app: App, routes: ServedRoute[], incoming: McpMessa
 }
 
 /**
- * Handles a request of protocol version 2026-07-28. A client that disconnects cancels its call, and streams cannot be
- * resumed.
+ * Handles a request of protocol version 2026-07-28. A client that disconnects cancels its call, and streams
+ * cannot be resumed.
  */
 function answerStateless(app: App, routes: ServedRoute[], incoming: McpMessage, request: Request) {
   const { message, headers } = incoming
@@ -100,10 +100,7 @@ const wantsEvents = ({ message, headers }: McpMessage): boolean =>
 const json = 'application/json'
 const events = 'text/event-stream'
 
-/**
- * Returns the `Accept` header for the SDK, which requires both media types. Includes both if the client accepts at
- * least one of them.
- */
+/** The SDK requires both media types. A client that accepts one of them gets both. */
 const acceptFor = (accept: string | undefined): string =>
   accepts(accept, json) || accepts(accept, events) ? `${json}, ${events}` : '*/*;q=0'
 
@@ -123,7 +120,7 @@ function requestFor({ headers, signal }: McpMessage): Request {
   })
 }
 
-/** Returns the data needed to resume a tool call. Returns undefined if the client cannot resume streams. */
+/** Returns undefined if the client cannot resume streams. */
 function ticketFor(message: unknown, headers: McpMessage['headers']): Ticket | undefined {
   const { method, id, params } = message as {
     method?: unknown

@@ -1,6 +1,6 @@
 /**
- * Event ids of tool calls. Each event id contains the data of its call, so any API process can resume a broken stream
- * without stored state.
+ * Event ids of tool calls. Each event id contains the data of its call, so any API process can resume a
+ * broken stream.
  */
 import type { EventStore } from '@modelcontextprotocol/server'
 import * as z from 'zod'
@@ -9,25 +9,22 @@ import { parseJson } from '../../shared/contract/json.ts'
 import { mcpEventId, type ToolName, tools } from '../../shared/contract/mcp.ts'
 import { invalid } from '../errors/invalid.ts'
 
-/** The protocol version whose clients can resume a stream that broke before its first event. */
+/** Clients of this protocol version can resume a stream that broke before its first event. */
 export const resumable = '2025-11-25'
 
 const Name = z.union([z.string(), z.number()])
 
 const Ticket = z.object({
-  /** The id of the JSON-RPC request. */
   requestId: Name,
   progressToken: Name.optional(),
   tool: z.enum(Object.keys(tools) as [ToolName, ...ToolName[]]),
-  /** Sandbox and Idempotency-Key of the command, if the tool is `exec`. */
+  /** Set if the tool is `exec`. */
   command: z.object({ sandboxId: Id, key: z.string().max(64) }).optional(),
   /** Start time of the call, in milliseconds since the Unix epoch. */
   at: z.int().min(0),
 })
 
-/**
- * The data needed to resume a tool call. A ticket grants no access: every request is authenticated by its own API key.
- */
+/** The data needed to resume a tool call. A ticket grants no access. */
 export type Ticket = z.infer<typeof Ticket>
 
 export function numberEvents(ticket: Ticket, from = 0): EventStore {
@@ -40,7 +37,7 @@ export function numberEvents(ticket: Ticket, from = 0): EventStore {
 }
 
 /**
- * Parses an event id.
+ *
  * @returns the data of the call, and the number of the next event
  * @throws {Problem} `invalid_request` if the event id is malformed
  */

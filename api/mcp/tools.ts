@@ -12,7 +12,7 @@ import { cutToSize } from './output.ts'
 import { describedTools, sessionInput } from './schemas.ts'
 import type { Ticket } from './ticket.ts'
 
-/** Identifies the command of a tool call, so that a client can get its result after a broken connection. */
+/** Identifies a command, so that a client can get its result after a broken connection. */
 export interface CommandKey {
   sandboxId: string
   key: string
@@ -27,10 +27,10 @@ export interface ToolResult {
 type ToolCaller = Pick<Invocation, 'account' | 'requestId' | 'log' | 'signal'>
 
 /**
- * Runs a tool call.
- * @param command set if the client can resume the call. After a disconnect, the command then keeps running for its
- *   grace period.
- * @returns the route's reply, truncated for a model. A route's error is also returned as a result.
+ *
+ * @param command set if the client can resume the call. After a disconnect, the command then keeps running
+ *   for its grace period.
+ * @returns the route's response, truncated for a model. A route's error is also returned as a result.
  * @throws {ProtocolError} if the tool is unknown
  */
 export async function runTool(
@@ -86,7 +86,7 @@ async function toResult(
   }
 }
 
-/** Returns the error for a client that reconnects after a call of a tool other than `exec`. Such results are lost. */
+/** The results of tools other than `exec` are lost when a client disconnects. */
 function resultLost(name: ToolName): Problem {
   const next = tools[name].readOnly
     ? 'Make the same call again.'
@@ -125,7 +125,7 @@ const asInQuery = (value: unknown) => (typeof value === 'boolean' ? String(value
 const mapValues = (record: Record<string, unknown>, map: (value: unknown) => unknown) =>
   Object.fromEntries(Object.entries(record).map(([key, value]) => [key, map(value)]))
 
-/** Converts an error into a tool result. Omits structured content, so that the error is not mistaken for a reply. */
+/** Omits structured content, so that the error is not mistaken for a result. */
 function refusal(tool: Tool, problem: Problem, requestId: string): ToolResult {
   const { code, status, message, retryAfterSeconds, members } = problem
   const described = {

@@ -62,7 +62,7 @@ export const getUsage = route(
   },
 )
 
-/** Returns the cursor of the next page. It contains the time of the first page, so all pages use the same time. */
+/** The cursor contains the time of the first page, so all pages use the same time. */
 const usageCursor = (asOf: Date, id: string) => `${asOf.getTime()}-${id}`
 
 function readUsageCursor(cursor: string | undefined) {

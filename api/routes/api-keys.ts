@@ -62,7 +62,8 @@ export const revokeApiKey = route(
   async ({ account, params: { key_id } }, { context: { db, redis } }) => {
     const isRevoked = await revokeKey(db.share(account.id), { id: key_id, accountId: account.id })
     if (!isRevoked) throw unknownKey()
-    // Closes long-lived connections of this key promptly. Without the notification, they would close seconds later.
+    // Closes long-lived connections of this key promptly. Without the notification, they would close seconds
+    // later.
     void notify(redis, 'key', key_id).catch(() => {})
     return undefined
   },
@@ -71,8 +72,8 @@ export const revokeApiKey = route(
 const unknownKey = () => new Problem('not_found', 'The account has no API key with this id.')
 
 /**
- * Makes sure that the account can store another API key. At the limit, deletes revoked and expired keys first. The
- * account is locked, so that concurrent requests cannot exceed the limit.
+ * Makes sure that the account can store another API key. At the limit, deletes revoked and expired keys
+ * first.
  * @throws {Problem} `api_key_limit_reached` if all stored keys are valid
  */
 async function makeRoom(db: Queries, accountId: string): Promise<void> {

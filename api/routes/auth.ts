@@ -84,7 +84,7 @@ export const endSessions = route(sessions.endSessions, async ({ account: { id, g
 })
 
 /**
- * Returns the account of a login session if the password is correct.
+ *
  * @throws {Problem} `invalid_credentials` if the password is incorrect or the account was deleted
  */
 async function findOwner(
@@ -100,8 +100,8 @@ async function findOwner(
 }
 
 /**
- * Replaces a password hash that was computed with an outdated cost. If the hashing queue is full, the hash is replaced
- * at a later login.
+ * Replaces a password hash that was computed with an outdated cost. If the hashing queue is full, does
+ * nothing.
  */
 async function hashAgain(app: App, account: AuthenticatedAccount, password: string, waiter: Waiter) {
   const hash = await app.passwords.hash(password, waiter).catch(() => undefined)

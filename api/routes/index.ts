@@ -1,4 +1,3 @@
-/** The list of all routes. */
 import type { ServedRoute } from '../http/route.ts'
 import * as account from './account.ts'
 import * as allowlist from './allowlist.ts'
@@ -12,7 +11,7 @@ import * as ports from './ports.ts'
 import * as sandboxes from './sandboxes.ts'
 import * as secrets from './secrets.ts'
 
-/** The files that define routes. Every export of such a file must be a route. */
+/** Every export of these files must be a route. */
 const families = [auth, apiKeys, sandboxes, exec, files, ports, allowlist, secrets, account, openApi]
 const routes: ServedRoute[] = families.flatMap((family) => Object.values(family))
 

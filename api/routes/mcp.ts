@@ -73,12 +73,12 @@ async function answer(
 }
 
 /**
- * Returns the response body for Koa. Without a body, returns an empty string, because Koa would otherwise replace the
- * status 202 of a notification with 204.
+ * Returns the response body for Koa. Without a body, Koa would replace the status 202 of a notification with
+ * 204.
  */
 function bodyOf({ body, headers }: Response, outbox: Outbox) {
   if (!body) return ''
   const isStream = headers.get('content-type')?.startsWith('text/event-stream')
-  // The comment `:` makes Node send the headers immediately, because the first event may take a long time.
+  // The comment `:` makes Node send the headers immediately. The first event may take a long time.
   return Readable.from(outbox.send(body, isStream ? ':\n\n' : ''))
 }

@@ -87,16 +87,14 @@ function countClaim({ context: { metrics, settings } }: App, image: string, pod:
   metrics.poolClaims.inc({ image, outcome: pod === 'claimed' ? 'claimed' : 'missed' })
 }
 
-/**
- * Reports whether a `Prefer` header contains `respond-async`. Preferences are separated by commas and may have
- * parameters (RFC 7240).
- */
+/** Preferences are separated by commas and may have parameters (RFC 7240). */
 const prefersAsync = (header = ''): boolean =>
   header.split(',').some((preference) => preference.split(';')[0]!.trim().toLowerCase() === 'respond-async')
 
 /**
- * Returns the reply to a create request: 201 if the sandbox is ready, 202 if it is still starting.
- * @throws {Problem} `sandbox_start_failed`, or `sandbox_destroyed` if the sandbox was destroyed for another reason
+ * Returns the response to a create request: 201 if the sandbox is ready, 202 if it is still starting.
+ * @throws {Problem} `sandbox_start_failed` if the sandbox failed to start, `sandbox_destroyed` if it was
+ *   destroyed for any other reason
  */
 function answerCreated(row: ShownSandbox, headers: Record<string, string> = {}): JsonReply<Sandbox> {
   if (row.destroy_reason === 'start_failed') {

@@ -58,7 +58,7 @@ export const deleteSecret = route(
   contract.deleteSecret,
   async ({ account, params: { name }, query: { sandbox_id = null } }, { context: { db } }) => {
     const removed = await db.share(account.id).transaction(async (db) => {
-      // The lock serializes this with a concurrent replacement, which deletes the old row before inserting a new one.
+      // Waits for a concurrent replacement, which deletes the old row before inserting a new one.
       if (!(await lockAccount(db, account.id))) throw gone()
       return await removeSecret(db, { accountId: account.id, name, sandboxId: sandbox_id })
     })
@@ -74,8 +74,8 @@ const present = (row: ShownSecret): Secret => ({
 })
 
 /**
- * Locks the row of an active sandbox, so that destroying the sandbox also deletes a secret that this transaction
- * inserts.
+ * Locks the row of an active sandbox, so that destroying the sandbox also deletes a secret inserted by this
+ * transaction.
  * @throws {Problem} `not_found` or `sandbox_destroyed`
  */
 async function assertActive(db: Queries, accountId: string, id: string): Promise<void> {

@@ -1,7 +1,7 @@
 /**
- * Admits sandboxes. One transaction locks the account's row, checks its quotas and inserts the sandbox's row. The lock
- * prevents concurrent requests from exceeding a quota. Each check is a separate statement, so that it sees all changes
- * committed before the lock was acquired.
+ * Admits sandboxes. One transaction locks the account's row, checks its quotas and inserts the sandbox's row.
+ *
+ * Each check is a separate statement, so that it sees all changes committed before the lock was acquired.
  */
 import type * as z from 'zod'
 import type { sandboxes } from '../../shared/contract/sandboxes.ts'
@@ -26,11 +26,12 @@ export interface Admission {
   sandboxId: string
   /** Whether an earlier request with the same Idempotency-Key created this sandbox. */
   replayed: boolean
-  /** `claimed`: the sandbox uses a warm pod. `cold`: its pod has yet to be created. Undefined if `replayed`. */
+  /**
+   * `claimed`: the sandbox uses a warm pod. `cold`: its pod has yet to be created. Undefined if `replayed`.
+   */
   pod?: 'claimed' | 'cold'
-  /** Time, in milliseconds, until the sandbox expires. */
   lifeMs: number
-  /** Ids of expired sandboxes that this admission marked as destroyed. Their pods have yet to be deleted. */
+  /** IDs of expired sandboxes that this admission marked as destroyed. Their pods have yet to be deleted. */
   expired: string[]
 }
 
@@ -54,9 +55,9 @@ export function readOrder({ sandbox }: Settings, body: CreateRequest, maxTtl: nu
 }
 
 /**
- * Admits one sandbox. If the request is refused, the transaction is rolled back and nothing changes.
- * @throws {Problem} `account_suspended`, `idempotency_conflict`,
- *   `concurrent_sandbox_limit_reached` or `monthly_usage_limit_reached`
+ * Admits one sandbox, or changes nothing.
+ * @throws {Problem} `account_suspended`, `idempotency_conflict`, `concurrent_sandbox_limit_reached` or
+ *   `monthly_usage_limit_reached`
  */
 export async function admit(
   { db, settings, sealer }: Pick<Context, 'db' | 'settings' | 'sealer'>,
@@ -127,7 +128,7 @@ async function lockQuotas(db: Queries, accountId: string, { quotas }: Settings) 
 }
 
 /**
- * Returns the sandbox that an earlier request with the same Idempotency-Key and body created. Quotas do not apply.
+ * Returns the sandbox of an earlier request with the same Idempotency-Key and body. Quotas do not apply.
  * @throws {Problem} `idempotency_conflict` if the earlier request had a different body
  */
 export async function findReplay(

@@ -1,6 +1,6 @@
 /**
- * Enqueues jobs for workers after a row has changed. If the queue is unavailable, the failure is only logged and the
- * request succeeds, because the reconciler later finds the row and does the job's work.
+ * Enqueues jobs for workers after a row has changed. A failure is only logged, because the reconciler later
+ * does the job's work.
  */
 import type { Context } from '../../shared/platform/context.ts'
 import type { Logger } from '../../shared/platform/log.ts'
@@ -12,10 +12,10 @@ interface Of {
   log: Logger
 }
 
-/** Delay, in milliseconds, of the job that assigns a claimed pod. It keeps the job from delaying the first command. */
+/** The delay keeps the job from slowing down the first command. */
 const assignAfterMs = 500
 
-/** Enqueues the jobs of an admitted sandbox: one creates or assigns its pod, and a delayed one expires the sandbox. */
+/** Enqueues two jobs: one creates or assigns the pod, and a delayed one expires the sandbox. */
 export async function enqueueCreate(context: Context, admission: Admission, of: Of): Promise<void> {
   const { sandboxId, replayed, pod, lifeMs, expired } = admission
   if (replayed) return
@@ -28,7 +28,6 @@ export async function enqueueCreate(context: Context, admission: Admission, of: 
   ])
 }
 
-/** Enqueues jobs that delete the pods of destroyed sandboxes. */
 export async function enqueueDestroy(context: Context, ids: string[], of: Of): Promise<void> {
   await allOf(
     of,

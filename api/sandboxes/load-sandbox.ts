@@ -15,7 +15,7 @@ export async function loadSandbox(db: Queries, accountId: string, id: string): P
   return (await findSandboxOfAccount(db, { id, accountId })) ?? refuseMissing()
 }
 
-/** Maximum time, in milliseconds, before the row is read again in case a notification was lost. */
+/** Interval between reads of the row, in case a notification was lost. */
 const rereadMs = 1_000
 
 export interface WaitOptions {
@@ -25,7 +25,7 @@ export interface WaitOptions {
   signal: AbortSignal
 }
 
-/** Waits until the sandbox is ready or destroyed, or until `maxMs` has passed, and returns the sandbox. */
+/** Waits until the sandbox is ready or destroyed, or until `maxMs` has passed. */
 export async function awaitSettled({ context }: App, wait: WaitOptions): Promise<SandboxOfAccount> {
   const end = performance.now() + wait.maxMs
   let change: Promise<void> | undefined
@@ -35,7 +35,7 @@ export async function awaitSettled({ context }: App, wait: WaitOptions): Promise
     const isSettled = found.ready_at ?? found.destroyed_at
     if (isSettled || leftMs <= 0 || wait.signal.aborted) return found
     await change
-    // Subscribes before the next read, so that no change is missed. Most sandboxes are ready at the first read.
+    // Subscribes before the next read, so that no change is missed.
     const waitMs = Math.min(rereadMs, leftMs)
     change = context.notifications.next('sandbox', wait.sandboxId, waitMs, wait.signal)
   }

@@ -15,21 +15,18 @@ import type { WorkerHealth } from './health.ts'
 
 const registryMs = 500
 const rereadMs = 250
-/**
- * How long a worker is remembered as missing, in milliseconds. During this time, the worker's commands are marked as
- * lost without waiting for the worker again.
- */
+/** How long a worker is remembered as missing. Its commands are then marked as lost without another wait. */
 const rememberMs = 10 * 60_000
 
 export class Candidates {
-  /** Returns the registered workers from a cache that is at most half a second old. */
+  /** Reads the registered workers from a cache that is at most half a second old. */
   private readonly list: () => Promise<ListedWorker[]>
   private readonly listNow: () => Promise<ListedWorker[]>
   private readonly lastEntry: (workerId: string) => Promise<ListedWorker | undefined>
   private readonly health: Pick<WorkerHealth, 'isSilent' | 'isAlive'>
-  /** Time, in milliseconds, after which an unregistered worker is considered gone. */
+  /** Time after which an unregistered worker is considered gone. */
   private readonly goneMs: number
-  /** For each unregistered worker, by id, the pending wait for its registration. All callers share this wait. */
+  /** The pending wait for each unregistered worker, by id. */
   private readonly missing = new Map<string, Promise<ListedWorker[]>>()
 
   constructor(context: Context, health: Pick<WorkerHealth, 'isSilent' | 'isAlive'>) {
@@ -40,17 +37,17 @@ export class Candidates {
     this.goneMs = context.settings.livenessTimeouts.missing
   }
 
-  /** Returns the cached list of workers if it is acceptable. Otherwise reads the list again. */
+  /** Returns the cached list if it is acceptable, and reads the list again if not. */
   async listed(isAcceptable: (workers: ListedWorker[]) => boolean): Promise<ListedWorker[]> {
     const remembered = await this.list()
     return isAcceptable(remembered) ? remembered : await this.listNow()
   }
 
   /**
-   * Yields the workers to try, in order. First yields the workers in the cached list, which may be outdated, then reads
-   * the list again and yields the new ones.
-   * @param workerId the only worker that can serve the call. Undefined allows every worker, starting with the sandbox's
-   *   slot owner.
+   * Yields the workers to try, in order. After the workers in the cached list, reads the list again and
+   * yields the new ones.
+   * @param workerId the only worker that can serve the call. Undefined allows every worker, starting with the
+   *   sandbox's slot owner.
    */
   async *of(sandboxId: string, workerId: string | undefined): AsyncGenerator<ListedWorker> {
     const asked = new Set<string>()
@@ -69,10 +66,7 @@ export class Candidates {
     }
   }
 
-  /**
-   * Waits for an unregistered worker. The worker may be alive and have lost only its connection to Redis. After Redis
-   * has been emptied, no worker is registered for about a second.
-   */
+  /** Waits for an unregistered worker, which may be alive and have lost only its connection to Redis. */
   private async listAwaited(workerId: string | undefined): Promise<ListedWorker[]> {
     if (workerId === undefined || workerId === noWorker || this.health.isSilent(workerId)) return []
     const known = this.missing.get(workerId)

@@ -1,6 +1,6 @@
 /**
- * Calls workers from the API. If a worker does not accept a call, the call goes to the next worker. A call that a
- * worker has accepted is never sent again (see shared/rpc/calls.ts).
+ * Calls workers from the API. If a worker does not accept a call, the next worker is tried. An accepted call
+ * is never sent again.
  */
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
@@ -43,16 +43,16 @@ export { CallLost, reportLost }
 export interface CallOptions {
   /** Aborts when the client disconnects. */
   signal: AbortSignal
-  /** Maximum time, in milliseconds, from sending the call to its response. Afterwards the call counts as lost. */
+  /** Maximum time from sending the call to its response. After that, the call is lost. */
   timeoutMs: number
   /**
-   * The only worker that can serve the call. By default, every worker can, and the sandbox's slot owner is tried first.
+   * The only worker that can serve the call. By default, every worker can, and the sandbox's slot owner is
+   * tried first.
    */
   workerId?: string | undefined
 }
 
 export interface StreamOptions extends CallOptions {
-  /** The client's request body, which is streamed to the worker. */
   upload?: Readable
 }
 
@@ -68,7 +68,7 @@ export class WorkerGone extends Error {
   override message = 'the worker is gone'
 }
 
-/** Thrown if the command with the given Idempotency-Key was started on another worker. */
+/** Thrown if another worker started the command with the given Idempotency-Key. */
 export class ExecOnAnotherWorker extends Error {
   override name = 'ExecOnAnotherWorker'
   readonly execId: string
@@ -83,7 +83,7 @@ export class ExecOnAnotherWorker extends Error {
 
 type WorkerRequest = Omit<HandOver, 'url' | 'callee' | 'agent' | 'handOverMs' | 'watch'>
 
-/** Maximum time, in milliseconds, between the head of a response and the end of its body. */
+/** Maximum time between the head of a response and the end of its body. */
 const bodyMs = 10_000
 
 export class Workers {
@@ -102,8 +102,8 @@ export class Workers {
   }
 
   /**
-   * Throws unless at least one worker can create sandboxes.
-   * @throws {Problem} `unavailable`
+   *
+   * @throws {Problem} `unavailable` if no worker can create sandboxes
    */
   async assertAvailable(): Promise<void> {
     const canCreate = (worker: ListedWorker) => takesCalls(worker) && worker.driverProblem === null

@@ -1,6 +1,8 @@
 /**
  * Sends a call to a worker in two steps. The body is sent only after the worker has accepted the call with
- * `100 Continue`. If the call fails before this response, it had no effect. If it fails later, its effect is unknown.
+ * `100 Continue`.
+ *
+ * If the call fails before this response, it had no effect. If it fails later, its effect is unknown.
  */
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import { type Agent, request as openRequest } from 'node:https'
@@ -12,17 +14,15 @@ import { bytesOver } from './health.ts'
 
 export interface HandOver {
   url: URL
-  /** The worker that receives the call. */
   callee: Callee
   headers: Record<string, string>
-  /** The body of the call: bytes, or the streamed body of a client's request. */
+  /** Bytes, or the streamed body of a client's request. */
   body: Buffer | Readable
   agent: Agent
-  /** Aborts the call and its response when the client disconnects. */
   signal: AbortSignal
-  /** Maximum time, in milliseconds, until the worker accepts the call. Afterwards the next worker is tried. */
+  /** Maximum time until the worker accepts the call. After that, the next worker is tried. */
   handOverMs: number
-  /** Maximum time, in milliseconds, from acceptance to the head of the response. After that, the call is lost. */
+  /** Maximum time from acceptance to the head of the response. After that, the call is lost. */
   timeoutMs: number
   /**
    * Starts watching the worker's liveness once the worker has accepted the call.
@@ -32,15 +32,14 @@ export interface HandOver {
 }
 
 /**
- * The response, of which only the head has been read, or the reason why the worker did not accept the call. `stale`
- * means that a reused connection had been closed, so the call can be retried on a new connection.
+ * The response, of which only the head has been read, or the reason why the worker did not accept the call.
+ * `stale` means that a reused connection had been closed. The call can be retried on a new connection.
  */
 export type HandedOver = { response: IncomingMessage } | { notTaken: Error } | { stale: true }
 
 /** Thrown if a worker accepted a call but did not respond. The effect of the call is unknown. */
 export class CallLost extends Error {
   override name = 'CallLost'
-  /** ID of the worker that accepted the call, if it is known. */
   readonly workerId: string | undefined
 
   constructor(cause: unknown, workerId?: string) {
@@ -54,7 +53,7 @@ export const reportLost = (detail: string) => (error: unknown) => {
   throw error instanceof CallLost ? unavailable(detail, error) : error
 }
 
-/** The status with which a worker refuses a call because the account exceeds its memory budget. */
+/** A worker refuses a call with this status if the account exceeds its memory budget. */
 const refusedStatus = 429
 
 /**
@@ -78,7 +77,6 @@ export async function handOver(target: HandOver): Promise<HandedOver> {
     headers: { ...headers, ...length, expect: '100-continue' },
     signal,
   })
-  /** Discards the unread rest of a client's body. */
   const dropRest = () => {
     if (!isStreamed(body)) return
     stopSending()
@@ -128,8 +126,8 @@ export async function handOver(target: HandOver): Promise<HandedOver> {
 }
 
 /**
- * Pipes a body into a request and joins buffered chunks into one write. Each write becomes a separate TLS record, so
- * writing small chunks one by one would be expensive.
+ * Pipes a body into a request and joins buffered chunks into one write. Each write becomes a separate TLS
+ * record.
  * @returns a function that stops piping and leaves the rest of the body unread
  */
 function sendJoined(body: Readable, request: ClientRequest): () => void {

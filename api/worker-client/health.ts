@@ -1,6 +1,6 @@
 /**
- * Checks the liveness of workers. The connections of a frozen process or an unreachable machine stay open, so only an
- * unanswered liveness check reveals the failure. A worker is checked once a second while it serves calls.
+ * Checks the liveness of workers. The connections of a frozen process stay open, so only an unanswered
+ * liveness check reveals the failure.
  */
 import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -12,10 +12,7 @@ import { openCallAgent } from '../../shared/rpc/channel.ts'
 import type { ListedWorker } from '../../shared/rpc/worker-registry.ts'
 
 const checkEveryMs = 1_000
-/**
- * Maximum number of checks of an unresponsive worker after its last call has ended. No calls are sent to the worker
- * while these checks run.
- */
+/** Maximum number of checks of an unresponsive worker after its last call has ended. */
 const maxIdleChecks = 60
 
 export class WorkerHealth {
@@ -30,7 +27,7 @@ export class WorkerHealth {
   }
 
   /**
-   * Watches a worker during a call.
+   *
    * @param onTimeout called at most once, when the worker stops responding
    * @param bytesMoved returns the number of bytes transferred over the call's connection so far
    * @returns a function that stops watching
@@ -41,12 +38,12 @@ export class WorkerHealth {
     return watch.add(onTimeout, bytesMoved)
   }
 
-  /** Removes the watch of a worker. A watch calls this when it stops. */
+  /** A watch calls this when it stops. */
   forget(workerId: string): void {
     this.watched.delete(workerId)
   }
 
-  /** Reports whether the worker left the last check unanswered. No calls should be sent to such a worker. */
+  /** Reports whether the worker left the last check unanswered. */
   isSilent(workerId: string): boolean {
     return this.watched.get(workerId)?.isSilent ?? false
   }
@@ -62,14 +59,15 @@ export class WorkerHealth {
 }
 
 /**
- * Returns the number of bytes transferred over a connection in both directions. If the peer is frozen, the number stops
- * growing once the kernel's buffers are full.
+ * Returns the number of bytes transferred in both directions. If the peer is frozen, the number stops growing
+ * once the kernel's buffers are full.
  */
 export const bytesOver = (socket: Socket | null | undefined): number =>
   !socket ? 0 : socket.bytesRead + socket.bytesWritten - socket.writableLength
 
 /**
- * Checks one worker repeatedly. Stops when no call is open and the worker has responded or `maxIdleChecks` is reached.
+ * Checks one worker repeatedly. Stops when no call is open and the worker has responded or `maxIdleChecks` is
+ * reached.
  */
 class Watch {
   isSilent = false

@@ -11,7 +11,7 @@ export interface TunnelOptions {
   callee: Callee
   agent: Agent
   own: Record<string, string>
-  /** The client's request headers. Only the WebSocket handshake headers are forwarded. */
+  /** Only the WebSocket handshake headers are forwarded. */
   headers: IncomingHttpHeaders
   signal: AbortSignal
 }
@@ -24,13 +24,12 @@ export interface Tunnel {
   head: Buffer
 }
 
-/** Maximum time, in milliseconds, until a worker answers the handshake. */
 const openMs = 10_000
-/** Maximum time, in milliseconds, to send pending bytes to one side after the other side has closed. */
+/** Maximum time to send pending bytes to one side after the other side has closed. */
 const lingerMs = 5_000
 
 /**
- * Opens a WebSocket to a worker.
+ *
  * @throws {CallLost} if the worker does not respond
  */
 export async function openTunnel(opening: TunnelOptions): Promise<Tunnel | { refusal: IncomingMessage }> {
@@ -62,7 +61,6 @@ export async function openTunnel(opening: TunnelOptions): Promise<Tunnel | { ref
   }
 }
 
-/** Sends the worker's handshake response to the client, then copies bytes in both directions. */
 export function join(
   client: { socket: Duplex; head: Buffer; headers: Record<string, string> },
   worker: Tunnel,
@@ -91,7 +89,7 @@ function headOf({ rawHeaders }: IncomingMessage, more: Record<string, string>): 
   return `${lines.join('\r\n')}\r\n\r\n`
 }
 
-/** Closes the socket after its pending bytes have been sent, but waits at most `lingerMs`. */
+/** Waits at most `lingerMs` until pending bytes have been sent. */
 function closeSoon(socket: Duplex) {
   if (socket.destroyed) return
   const timer = setTimeout(() => socket.destroy(), lingerMs)

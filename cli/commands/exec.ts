@@ -123,7 +123,6 @@ async function execute(invocation: Invocation<Options>): Promise<number> {
   return code
 }
 
-/** Runs the command with streamed or inline stdin, and returns its exit code. */
 async function runWithoutTerminal(
   invocation: Invocation<Options>,
   remote: Remote,
@@ -165,7 +164,7 @@ function noteNoTerminal(args: string[], note: (text: string) => void): void {
   const [program = '', ...more] = args
   if (more.length > 0 || !interactivePrograms.test(program) || !process.stdin.isTTY) return
   note(
-    `${program} runs without input. To run it in this terminal, use \`sandlot exec -it -- ${shellWord(program)}\`.`,
+    `${program} is running without input. To use it interactively, run \`sandlot exec -it -- ${shellWord(program)}\`.`,
   )
 }
 
@@ -185,7 +184,6 @@ function readCommand(args: string[], script: string | undefined): string | strin
   })
 }
 
-/** Runs the command in this terminal, and returns its exit code. */
 async function useTerminal(
   { options, api, output }: Invocation<Options>,
   remote: Remote,

@@ -1,4 +1,3 @@
-/** Finds completions in the declared commands and options. */
 import type { Argument, Command, Option } from 'commander'
 import { type CommandTree, fieldsOf } from '../core/command.ts'
 import { topics } from '../core/topics.ts'

@@ -53,7 +53,7 @@ export type Changes = Record<string, string | undefined>
 
 /**
  * Changes the settings file while holding its lock.
- * @param decide returns the changes for the current values, or undefined to save nothing
+ * @param decide returns the changes to make, given the current values, or undefined to save nothing
  * @param profile the profile to change, or undefined for the top level of the file
  * @returns the values before the change, or undefined if nothing was saved
  * @throws {CliError} `settings_broken` if the file cannot be parsed or written

@@ -11,7 +11,6 @@ export function wantsColor(stream: NodeJS.WriteStream, choice: ColorChoice = 'au
   return no === '' && stream.isTTY === true && terminal !== 'dumb'
 }
 
-/** Reports whether a progress line can be redrawn on stderr. */
 export const canAnimate = (): boolean =>
   process.stderr.isTTY === true && process.env.TERM !== 'dumb' && (process.env.CI ?? '') === ''
 

@@ -1,4 +1,3 @@
-/** Edits a session's file in the user's editor. */
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'

@@ -1,4 +1,3 @@
-/** Finds an API key's id by its name, and the id of the key that this client uses. */
 import { type Api, allPages } from './api.ts'
 import { CliError, describeError, exitCodes } from './errors.ts'
 import type { Settings } from './settings.ts'

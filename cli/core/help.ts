@@ -1,4 +1,3 @@
-/** Formats the output of `--help`. */
 import { type Command, Help, type Option } from 'commander'
 import { globalGroup } from './command.ts'
 

@@ -9,7 +9,8 @@ export interface Exchange {
   /** Request body. Each retry iterates over it again. */
   body?: string | AsyncIterable<Uint8Array> | Iterable<Uint8Array> | undefined
   /**
-   * Timeout of the whole exchange, in milliseconds. For a streamed reply, the timeout applies until the headers arrive.
+   * Timeout for the whole exchange, in milliseconds. For a streamed response, the timeout ends when the
+   * headers arrive.
    */
   timeoutMs: number
 }
@@ -56,7 +57,7 @@ export const readText = async (response: IncomingMessage): Promise<string> =>
 /** A response whose body has not been read. */
 export interface OpenExchange {
   response: IncomingMessage
-  /** Converts an error that occurred while reading the response to a ConnectionError. */
+  /** Returns a ConnectionError for an error that occurred while reading the response. */
   fail: (error: unknown) => ConnectionError
 }
 

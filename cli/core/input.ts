@@ -1,4 +1,3 @@
-/** Reads stdin and local files. */
 import { isUtf8 } from 'node:buffer'
 import { createReadStream, fstatSync } from 'node:fs'
 import type { Readable } from 'node:stream'
@@ -39,7 +38,6 @@ export async function readLocalFile(path: string): Promise<Buffer> {
   }
 }
 
-/** Decodes UTF-8. Returns undefined if the bytes are not valid UTF-8. */
 export const decodeUtf8 = (bytes: Buffer): string | undefined =>
   isUtf8(bytes) ? bytes.toString() : undefined
 

@@ -39,7 +39,6 @@ export function createOutput({ json = false, fields, shape, quiet = false, color
   return {
     json,
     quiet,
-    /** Reports whether the output includes this field. */
     shows: (field: string): boolean =>
       fields === undefined || fields.some((path) => path.split('.', 1)[0] === field),
     /** With --json, prints `value` as JSON; otherwise prints `text`. Neutralizes control characters on a terminal. */
@@ -53,7 +52,6 @@ export function createOutput({ json = false, fields, shape, quiet = false, color
         table(head, rows, (text) => paint(process.stdout, 'bold', text), spare),
       )
     },
-    /** Prints a table. With --quiet, prints only its first column. */
     list(value: { next_cursor: string | null }, head: string[], rows: string[][], spare?: string[]): void {
       if (quiet) this.result(value, rows.map(([id]) => `${id}\n`).join(''))
       else this.table(value, head, rows, spare)
@@ -68,7 +66,6 @@ export function createOutput({ json = false, fields, shape, quiet = false, color
     aside(text: string): void {
       if (process.stderr.isTTY && !json && !quiet) writeNote(paint(process.stderr, 'dim', printable(text)))
     },
-    /** Shows a progress line on a terminal until the returned object is disposed. */
     progress(text: string): Progress {
       progress = !json && !quiet && canAnimate() ? showProgress(text) : noProgress
       return progress

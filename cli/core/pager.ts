@@ -1,4 +1,3 @@
-/** Shows text in the user's pager. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, createWriteStream, mkdtempSync, openSync, rmSync } from 'node:fs'

@@ -1,4 +1,3 @@
-/** Shows a progress line on stderr, and removes the line when the work is done. */
 import { oneLine } from './printable.ts'
 import { cut } from './table.ts'
 

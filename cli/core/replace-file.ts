@@ -1,4 +1,3 @@
-/** Replaces a file atomically. */
 import {
   closeSync,
   fchmodSync,

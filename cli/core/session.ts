@@ -1,4 +1,3 @@
-/** Selects the session that a command uses. */
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { type Api, allPages } from './api.ts'
 import { CliError } from './errors.ts'

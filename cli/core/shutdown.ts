@@ -2,7 +2,7 @@
 
 const cleanups = new Set<() => Promise<void>>()
 let isLeaving = false
-/** Maximum time, in milliseconds, for all cleanups together. After that, the client exits even if they are not done. */
+/** Time limit for all cleanups together, in milliseconds. After that, the client exits. */
 const maxMs = 15_000
 
 export const isShuttingDown = (): boolean => isLeaving

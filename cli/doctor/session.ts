@@ -1,4 +1,3 @@
-/** Checks that a session can be created, used and destroyed. */
 import { randomUUID } from 'node:crypto'
 import { limits } from '../../shared/contract/limits.ts'
 import { shellLine } from '../../shared/contract/shell-words.ts'

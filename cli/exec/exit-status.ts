@@ -1,4 +1,3 @@
-/** Converts a command's exit status to an exit code and to messages. */
 import { constants } from 'node:os'
 import type { ExecOutcome, StartError } from '../../shared/contract/exec.ts'
 import { clientDisconnected } from '../../shared/contract/exec-events.ts'
@@ -44,7 +43,6 @@ export function finish(ended: ExecOutcome, output: Output): number {
   return exitCodeOf(ended)
 }
 
-/** Describes an exit status briefly, for lists. */
 export function describeExit(ended: ExecOutcome): string {
   const { status, exit_code, signal, reason } = ended
   const ofSession = destroyReasonOf(ended)

@@ -1,4 +1,3 @@
-/** Reads stdin in chunks, with an optional timeout. */
 import type { Readable } from 'node:stream'
 import { withTimeout } from '../../shared/lib/timeout.ts'
 

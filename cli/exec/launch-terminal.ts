@@ -1,4 +1,3 @@
-/** Starts a command with a terminal of the same size and type as the local terminal. */
 import { basename } from 'node:path/posix'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
 import { CliError } from '../core/errors.ts'

@@ -1,4 +1,3 @@
-/** Prints a command's output to the client's stdout and stderr. */
 import { type ColorChoice, wantsColor } from '../core/drawing.ts'
 import type { CliError } from '../core/errors.ts'
 import { OutputCleaner } from '../core/printable.ts'

@@ -1,4 +1,3 @@
-/** Sends requests about one session's commands. */
 import { randomUUID } from 'node:crypto'
 import type { ExecRequest, execSignals } from '../../shared/contract/exec.ts'
 import type { OutputOffset } from '../../shared/contract/exec-events.ts'

@@ -5,9 +5,8 @@ import type { Input } from './input.ts'
 const shells = /^((ba|da|a|k|mk|z|fi)?sh|busybox)$/
 
 /**
- * Warns about bytes that a `while read` loop or a script on stdin can no longer read. The client cannot detect whether
- * the command reads its stdin, so the warning also appears if a script deliberately passes its stdin to the command.
- * @param advice explains how to leave stdin to the shell
+ * Warns about bytes that a `while read` loop or a script on stdin can no longer read.
+ * @param advice explains how to leave stdin untouched
  */
 export function noteSharedStdin({ byteCount }: Input, advice: string, note: (text: string) => void): void {
   if (byteCount === 0 || !isSharedWithShell()) return

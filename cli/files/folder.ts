@@ -1,4 +1,3 @@
-/** Copies folders between this machine and a session, as `cp -rp` does. */
 import { mkdirSync, readdirSync, realpathSync } from 'node:fs'
 import { basename, join, posix } from 'node:path'
 import { CliError } from '../core/errors.ts'

@@ -1,4 +1,3 @@
-/** Transfers folders by running tar in the sandbox. */
 import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { ExecOutcome } from '../../shared/contract/exec.ts'

@@ -12,7 +12,6 @@ const host = '127.0.0.1'
 
 interface Forwarding {
   api: Api
-  /** Id of the session. */
   id: string
   note(text: string): void
   /** Called when a connection fails, for example because the session has ended. */

@@ -4,7 +4,6 @@ import { CliError } from '../core/errors.ts'
 export interface ForwardedPort {
   /** Local port; 0 selects any free port. */
   local: number
-  /** Port in the sandbox. */
   remote: number
 }
 

@@ -41,7 +41,7 @@ export async function startPeer(command: string, args: string[], env: NodeJS.Pro
   }
 }
 
-/** Makes an HTTP connection usable as a peer that exchanges one message per line. */
+/** Wraps an HTTP connection as a `Peer`, which exchanges one message per line. */
 export function reachPeer(connection: Connection): Peer {
   const [input, output] = [new PassThrough(), new PassThrough()]
   const ended = bridge(connection, input, (line) => output.write(line)).finally(() => output.end())

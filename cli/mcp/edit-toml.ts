@@ -10,7 +10,7 @@ type Table = Record<string, unknown>
  * Returns the text with the changed entry.
  * @param entry the new entry, or undefined to remove the server
  * @param managed fields of the entry that this client manages; other fields are preserved
- * @throws {Unreadable} if the text cannot be parsed, or no edit results in the expected values
+ * @throws {Unreadable} if the text cannot be parsed, or if no edited text contains the intended entry
  */
 export function editEntry(
   text: string,

@@ -1,4 +1,3 @@
-/** Finds, reads and edits a server's entry in an MCP client's settings. */
 import { existsSync, realpathSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'

@@ -116,7 +116,6 @@ export const isToml = (file: string): boolean => file.endsWith('.toml')
 export const entryOf = ({ local, http }: Target, server: Server): ServerEntry | undefined =>
   'url' in server ? http?.(server.url) : (local?.(server) ?? { ...server })
 
-/** Returns the names of an entry's fields that Sandlot manages. */
 export const managedFields = (target: Target): string[] => [
   ...(target.moreManaged ?? []),
   ...[{ command: '', args: [] }, { url: '' }].flatMap((server) => Object.keys(entryOf(target, server) ?? {})),

@@ -11,8 +11,8 @@ import type { Ui } from './ui.ts'
 const maxRemembered = 100
 
 /**
- * Opens the command prompt. If no command can be run, the prompt opens anyway and shows the error. Otherwise, typed
- * text would act on the page.
+ * Opens the command prompt. If no command can be run, the prompt still opens and shows the error. Keys that
+ * the user types then do not act on the page.
  */
 export function askCommand(ui: Ui): void {
   const state = ui.store.get()
@@ -36,7 +36,6 @@ export function askCommand(ui: Ui): void {
   openPrompt(ui, newForm('Run', [line], run, { enterWord: 'run', error, past }))
 }
 
-/** Adds a command to the session's history. A command that is already in the history moves to the end. */
 function remember({ store }: Ui, id: string, command: string): void {
   const before = (store.get().ran.get(id) ?? []).filter((other) => other !== command)
   store.set(({ ran }) => ({ ran: new Map(ran).set(id, [...before, command].slice(-maxRemembered)) }))

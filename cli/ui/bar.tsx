@@ -1,7 +1,6 @@
 import { Text } from 'ink'
 
 interface Props {
-  /** Filled share of the bar, from 0 to 1. */
   fraction: number
   width: number
   color: string

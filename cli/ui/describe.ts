@@ -1,4 +1,3 @@
-/** Describes the statuses and reasons that the service reports. */
 import type { ExecSummary } from '../../shared/contract/exec.ts'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { describeDestroyReason, destroyReasonOf } from '../core/destroy-reasons.ts'

@@ -3,11 +3,9 @@ import { errorText } from './notices.ts'
 import type { State } from './state.ts'
 import type { Ui } from './ui.ts'
 
-/** Opens a form that replaces the page. */
 export const openForm = ({ store }: Ui, form: Form): void =>
   store.set({ dialog: { kind: 'form', form, isPrompt: false }, notice: undefined })
 
-/** Opens a prompt below the page. */
 export const openPrompt = ({ store }: Ui, form: Form): void =>
   store.set({ dialog: { kind: 'form', form, isPrompt: true }, notice: undefined })
 

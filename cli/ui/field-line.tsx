@@ -2,7 +2,6 @@ import { Box, Text } from 'ink'
 import type { Field } from './form.ts'
 import { oneLine, showLines } from './text.ts'
 
-/** Draws an input line. A bar marks the cursor, so that it is visible without color. */
 export const FieldLine = (props: { field: Field; isTyped: boolean; labelWidth: number }) => {
   const { field, isTyped, labelWidth } = props
   const { label, line, isHidden, placeholder } = field

@@ -1,4 +1,3 @@
-/** Implements the actions of the files tab. */
 import { posix } from 'node:path'
 import { shellLine } from '../../shared/contract/shell-words.ts'
 import { changeByHand } from '../core/editor.ts'

@@ -24,7 +24,6 @@ export const newFolder = (path: string, selected?: string): Folder => ({
   selected,
 })
 
-/** Returns the rows of a folder, with subfolders first. */
 export const rowsOf = ({ path, entries = [] }: Folder): Row[] =>
   entries
     .toSorted((a, b) => Number(b.type === 'directory') - Number(a.type === 'directory'))

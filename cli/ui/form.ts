@@ -1,4 +1,3 @@
-/** Holds the state of forms, and handles their keys. */
 import { editLine, insert, type Line, lineOf } from './edit-line.ts'
 
 export interface Field {
@@ -63,7 +62,6 @@ export const newForm = (
 export const valuesOf = ({ fields }: Form): Record<string, string> =>
   Object.fromEntries(fields.map(({ name, line }) => [name, line.text]))
 
-/** Returns the key hints of a form. */
 export const hintOf = ({ enterWord, escWord, past }: Form): string =>
   `Enter ${enterWord} · Esc ${escWord}${past?.lines.length ? ' · ↑ history' : ''}`
 

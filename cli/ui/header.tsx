@@ -5,7 +5,6 @@ import { Line } from './line.tsx'
 import type { State } from './state.ts'
 import { oneLine } from './text.ts'
 
-/** Shows the account and its limits. */
 export const Header = ({ state }: { state: State }) => {
   const { account, address, size, trouble } = state
   const wide = isWide(state)

@@ -324,7 +324,6 @@ export function whereIs(state: State): Where {
 
 export const keysOf = (where: Where): Key[] => keys.filter((key) => key.where.includes(where))
 
-/** Returns the keys that apply in this state. */
 export const applicableKeys = (state: State): Key[] =>
   keysOf(whereIs(state)).filter(({ applies }) => applies?.(state) ?? true)
 

@@ -1,4 +1,3 @@
-/** Loads sessions into the store. */
 import type { ExecSummary } from '../../shared/contract/exec.ts'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { allPages } from '../core/api.ts'

@@ -1,4 +1,3 @@
-/** Moves the selection, or scrolls the output. */
 import { selectedRow } from './files.ts'
 import { rowsOf } from './folder.ts'
 import { bodyRows, listRows } from './layout.ts'

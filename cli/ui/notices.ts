@@ -1,4 +1,3 @@
-/** Shows notices above the key hints. */
 import { describeError } from '../core/errors.ts'
 import type { Ui } from './ui.ts'
 

@@ -1,4 +1,3 @@
-/** Starts commands and shows their output. */
 import type { ExecOutcome, ExecSummary } from '../../shared/contract/exec.ts'
 import { CliError, describeError, exitCodes } from '../core/errors.ts'
 import type { OpenExchange } from '../core/http.ts'

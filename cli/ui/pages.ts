@@ -33,14 +33,12 @@ export function changePage<P extends Page>(
 export const pageWith = (state: State, pageId: number): Page | undefined =>
   state.pages.find((page) => page.pageId === pageId)
 
-/** Returns the topmost open page of a kind, or undefined. */
 export const findPage = <At extends Page['at']>(
   state: State,
   at: At,
 ): Extract<Page, { at: At }> | undefined =>
   state.pages.findLast((page): page is Extract<Page, { at: At }> => page.at === at)
 
-/** Changes the topmost open page of a kind, if there is one. */
 export function changeOpen<At extends Page['at']>(
   ui: Ui,
   at: At,

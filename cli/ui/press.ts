@@ -1,4 +1,3 @@
-/** Dispatches pressed keys to dialogs and pages. */
 import type { Key as InkKey } from 'ink'
 import { changeForm, closeDialog, formOf } from './dialogs.ts'
 import { type Form, pressInForm, valuesOf } from './form.ts'
@@ -26,7 +25,6 @@ const named = {
   delete: 'delete',
 } as const
 
-/** Handles one input event from Ink. */
 export function take(ui: Ui, input: string, key: InkKey): void {
   if (isPasted(ui, input)) paste(ui, input)
   else for (const pressed of pressesOf(input, key)) press(ui, pressed)
@@ -83,7 +81,6 @@ export function press(ui: Ui, pressed: Press) {
   }
 }
 
-/** Inserts pasted text into the open form. Newlines in the text do not submit the form. */
 export function paste(ui: Ui, text: string): void {
   const { dialog, opening } = ui.store.get()
   if (opening) typeAhead(ui, opening, { key: '', text })

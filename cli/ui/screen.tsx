@@ -17,7 +17,6 @@ interface Props {
   onVisible?: ((ids: string[]) => void) | undefined
 }
 
-/** Draws the screen for a state. */
 export const Screen = ({ state, now, onVisible }: Props) => {
   const { dialog, size } = state
   return (

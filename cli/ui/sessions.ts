@@ -1,4 +1,3 @@
-/** Implements the actions on sessions. */
 import { randomUUID } from 'node:crypto'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { shellWord } from '../../shared/contract/shell-words.ts'

@@ -1,4 +1,3 @@
-/** Opens a session's shell in this terminal. */
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { destroyReasonOf } from '../core/destroy-reasons.ts'
 import { describeError } from '../core/errors.ts'

@@ -1,4 +1,3 @@
-/** Defines the state of the picker. */
 import type { Account } from '../../shared/contract/account.ts'
 import type { ExecSummary } from '../../shared/contract/exec.ts'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
@@ -62,7 +61,6 @@ export interface FirstRunPage extends AnyPage {
   at: 'first-run'
   step: 'address' | 'method' | 'sign-up' | 'key'
   address: string
-  /** Index of the selected login method. */
   method: number
 }
 export interface ListPage extends AnyPage {

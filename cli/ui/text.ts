@@ -105,6 +105,5 @@ function* segmentsOf(text: string): Generator<string> {
   }
 }
 
-/** Wraps text, between words where possible. */
 export const wrapWords = (text: string, width: number): string[] =>
   wrapAnsi(text, width, { hard: true }).split('\n')

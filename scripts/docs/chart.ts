@@ -1,4 +1,3 @@
-/** Generates the list of settings in the Helm chart's values schema. */
 import * as z from 'zod'
 import { Environment } from '../../shared/platform/settings-schema.ts'
 

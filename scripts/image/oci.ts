@@ -1,4 +1,3 @@
-/** Creates an OCI image as a tar archive of an image layout. */
 import { createHash } from 'node:crypto'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'

@@ -1,4 +1,3 @@
-/** Finds bubblewrap, which isolates local sandboxes. */
 import { existsSync, renameSync, writeFileSync } from 'node:fs'
 import { type DebianProgram, findDebianProgram, installCommand } from './debian-package.ts'
 import { findProgram } from './find-program.ts'

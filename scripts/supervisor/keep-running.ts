@@ -1,4 +1,3 @@
-/** Restarts a process whenever it exits, with a backoff. */
 import { setTimeout as sleep } from 'node:timers/promises'
 
 export interface KeptProcess {

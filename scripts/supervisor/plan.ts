@@ -1,4 +1,3 @@
-/** Plans which processes to start, and which ports they use. */
 import getPort, { portNumbers } from 'get-port'
 import type { StackSettings } from './stack-settings.ts'
 

@@ -1,19 +1,21 @@
 /**
- * The command allowlist. An entry consists of words separated by single spaces: a command name, followed by the
- * arguments that every call must begin with. docs/allowlist.md explains the rules and their limits.
+ * The command allowlist. An entry is a command name, followed by the arguments that every call must begin
+ * with.
+ *
+ * docs/allowlist.md explains the rules and their limits.
  */
 import { affectsPrograms } from './environment-variables.ts'
 
 export type Decision =
-  /** `entry` is the allowlist entry that allows the command. It is absent if the account has no allowlist. */
+  /** `entry` is absent if the account has no allowlist. */
   | { allowed: true; entry?: string }
   /**
-   * `needs` is the shortest allowlist entry that would allow the command. `variable` is the name of an environment
+   * `needs` is the shortest allowlist entry that would allow the command. `variable` names an environment
    * variable that must not be set.
    */
   | { allowed: false; reason: string; needs?: string; variable?: string }
 
-/** The places where an environment variable can be set, each with a description and a fix for the error message. */
+/** The places where an environment variable can be set, with texts for the error message. */
 const sources = {
   request: (name: string) => ({ subject: `The variable ${name} of this request`, remedy: 'Leave it out.' }),
   sandbox: (name: string) => ({
@@ -26,15 +28,15 @@ const sources = {
   }),
 }
 
-/** Allowlist word that matches any single argument. */
+/** Matches any single argument. */
 const anyArgument = '*'
 
 /**
- * Decides whether an account's allowlist permits a command.
- * @param allowlist the allowlist entries; undefined or null allows every command
+ *
+ * @param allowlist undefined or null allows every command
  * @param command an argument list, or a string that /bin/sh runs
  * @param env the environment variables of the request; only their names are checked
- * @returns the entry that allows the command, or the reason why it is refused
+ * @returns the entry that allows the command, or the reason why the command is refused
  */
 export function decide(
   allowlist: readonly string[] | null | undefined,
@@ -49,7 +51,6 @@ export function decide(
 /**
  * Refuses an environment with a variable that could make an allowed command run another program.
  * @param source where the environment was set, for the error message
- * @returns undefined if the environment contains no such variable
  */
 export function refuseVariables(
   source: keyof typeof sources,
@@ -95,7 +96,9 @@ function decideShellString(allowlist: readonly string[]): Decision {
   }
 }
 
-/** Reports whether each word of an entry equals the argument at the same position. More arguments may follow. */
+/**
+ * Reports whether each word of an entry equals the argument at the same position. More arguments may follow.
+ */
 function matches(entry: string, argv: readonly string[]): boolean {
   const words = wordsOf(entry)
   if (words.length > argv.length) return false
@@ -126,7 +129,8 @@ const runners = namesOf(
     'make gmake cmake ninja just npx pnpx bunx systemd-run start-stop-daemon run-parts ld.so',
 )
 /**
- * Commands with options that run other commands. An allowlist entry cannot exclude options that follow its own words.
+ * Commands with options that run other commands. An allowlist entry cannot exclude options that follow its
+ * own words.
  */
 const runnersByOptions = namesOf(
   'tar zip sed vi vim nvim ex ed emacs nano less more man gcc cc c++ sqlite3 psql mysql openssl tcpdump sort split',
@@ -138,7 +142,7 @@ const gitByOptions = namesOf(
 const runnersWhenBare = namesOf('git npm pnpm yarn pip pipx uv cargo go docker podman kubectl crontab at')
 
 /**
- * Returns a warning if an allowlist entry lets the user run other commands through it.
+ *
  * @returns one or two sentences, or undefined if the entry has no known risk
  */
 export function warningOf(entry: string): string | undefined {

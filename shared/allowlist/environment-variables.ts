@@ -1,9 +1,6 @@
-/**
- * Environment variables that change which code a command runs. They control how a command name is resolved, which
- * libraries and startup files are loaded, or which programs are started. The names come from each tool's manual.
- */
+/** Environment variables that change which code a command runs. The names come from each tool's manual. */
 
-/** Name prefixes of environment variables that can change which code runs. {@link harmless} lists exceptions. */
+/** {@link harmless} lists exceptions. */
 const families = words(`
   LD_ DYLD_ MALLOC_ LIBC_ GLIBC_ TERMINFO
   BASH_ ZSH_ KSH_ FISH_
@@ -37,16 +34,13 @@ const names = new Set(
   RCLONE_CONFIG AWS_CONFIG_FILE AWS_SHARED_CREDENTIALS_FILE BOTO_CONFIG CLOUDSDK_PYTHON MYSQL_HOME SCREENRC`),
 )
 
-/** Variables that match a listed prefix but contain only data, such as a name, a password or an output style. */
+/** Variables with a listed prefix that contain only data, such as a name, a password or an output style. */
 const harmless = new RegExp(
   '^(NODE_ENV|GIT_(AUTHOR|COMMITTER)_(NAME|EMAIL|DATE)|CARGO_TERM_COLOR|RUSTUP_TERM_COLOR|' +
     'PYTHON(UNBUFFERED|HASHSEED|DONTWRITEBYTECODE|UTF8|IOENCODING))$|_(TOKEN|PASSWORD|PASSPHRASE|SECRET|KEY)$',
 )
 
-/**
- * Reports whether an environment variable can change which code a command runs. Names are case-sensitive, except for
- * npm's variables.
- */
+/** Names are case-sensitive, except for npm's variables. */
 export function affectsPrograms(name: string): boolean {
   if (/^npm_(config|package)_/i.test(name) || names.has(name)) return true
   return families.some((family) => name.startsWith(family)) && !harmless.test(name)

@@ -5,7 +5,7 @@ import { Name } from './texts.ts'
 
 export const apiKeyPrefix = 'sandlot_live_'
 
-/** The schema of an API key's scope. The scopes are defined in endpoint.ts. */
+/** The scopes are defined in endpoint.ts. */
 export const Scope = z.enum(['full', 'run']).meta({
   description:
     '`full` allows every request. `run` allows commands, files and sandboxes, but no changes to the allowlist or secrets',

@@ -3,14 +3,12 @@ import { family, Time } from './endpoint.ts'
 import { limits } from './limits.ts'
 import { characters } from './texts.ts'
 
-/**
- * Normalizes an email address. Addresses that differ only in case or surrounding whitespace belong to the same account.
- */
+/** Addresses that differ only in case or surrounding whitespace belong to the same account. */
 export const normaliseEmail = (text: string) => text.trim().toLowerCase()
 
 /**
- * Maximum size of a sign-up or login body, in bytes. It fits the longest address and password in any script, even if
- * JSON escapes every character.
+ * Maximum size of a sign-up or login body. The longest address and password fit, even if JSON escapes every
+ * character.
  */
 const bodyBytes = 16 * 1024
 
@@ -25,7 +23,7 @@ const Email = z
 
 const { min, max } = limits.passwordCharacters
 const Password = characters(z.string(), min, max)
-/** An existing password. It may be shorter than a new password, because it may have been set under an earlier rule. */
+/** An existing password may be shorter than a new one, because it may have been set under an earlier rule. */
 const PresentPassword = characters(z.string(), 0, max)
 
 const AccountSummary = z.object({ id: z.string(), email: z.string(), created_at: Time })

@@ -14,8 +14,8 @@ const range = '\\s*(?:\\d+-\\d*|-\\d+)\\s*'
 const bytesUnit = '[Bb][Yy][Tt][Ee][Ss]='
 
 /**
- * The schema of a `Range` header. A byte range must be well-formed. A range in an unknown unit is accepted, because RFC
- * 9110 requires servers to ignore such a range.
+ * The schema of a `Range` header. RFC 9110 requires servers to ignore a range in an unknown unit, so any such
+ * range is accepted.
  */
 export const Range = z
   .string()
@@ -26,8 +26,8 @@ export const Range = z
   .optional()
 
 /**
- * The schema of `If-None-Match` for writes, which accept only `*`. To replace a known file, a client sends the file's
- * SHA-256 hash in `If-Match`.
+ * A write accepts only `If-None-Match: *`. To replace a known file, a client sends the file's SHA-256 hash in
+ * `If-Match`.
  */
 export const OnlyNew = z
   .enum(['*'], {
@@ -36,11 +36,11 @@ export const OnlyNew = z
   })
   .optional()
 
-/** The SHA-256 hashes listed in a condition. `*` matches any file. */
+/** SHA-256 hashes. `*` matches any file. */
 export type Tags = '*' | string[]
 
 /**
- * Parses an `If-Match` or `If-None-Match` header.
+ *
  * @param header the header, already validated with {@link EntityTags}
  * @param isWeak whether to include weak tags, which can match in `If-None-Match` but never in `If-Match`
  */

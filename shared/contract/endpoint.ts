@@ -1,7 +1,8 @@
 /**
- * Declares endpoints: the route of each endpoint and the schemas of its request and reply. A schema limits the length
- * of a string before any check that takes more than linear time. A test sends the worst case to each field of each
- * route.
+ * Declares endpoints: the route of each endpoint and the schemas of its request and response.
+ *
+ * A schema limits the length of a string before any check that takes more than linear time. A test sends the
+ * worst case to each field of each route.
  */
 import * as z from 'zod'
 import type { ErrorCode } from './errors.ts'
@@ -9,9 +10,11 @@ import { whole } from './texts.ts'
 
 export type Credential = 'none' | 'token' | 'key'
 /**
- * The rate limit bucket of a request. Each account has its own buckets; unauthenticated requests use one set of buckets
- * per client address. Each API process counts `reads` and `changes` separately, so these buckets do not need Redis. A
- * login also takes a token from the bucket of its email address (`login_account`).
+ * The rate limit bucket of a request. Each account has its own buckets, and so has each client address for
+ * unauthenticated requests.
+ *
+ * Each API process counts `reads` and `changes` separately, so these buckets do not need Redis. A login also
+ * takes a token from the bucket of its email address (`login_account`).
  */
 export type Bucket =
   | 'sandbox_ops'
@@ -58,30 +61,30 @@ interface Declared {
   repeat?: Repeat
   example: Example
   credential: Credential
-  /** The minimum scope of the API key. */
+  /** Minimum scope of the API key. */
   scope?: Scope
   bucket: Bucket
-  /** Status of a successful reply. The default is 200. */
+  /** Status of a successful response. The default is 200. */
   status?: 101 | 201 | 204
   params?: z.ZodObject
   query?: z.ZodObject
   body?: z.ZodType
-  /** Maximum size of the uncompressed JSON body, in bytes. The default is `limits.usualBodyBytes`. */
+  /** Maximum size of the uncompressed JSON body. The default is `limits.usualBodyBytes`. */
   bodyBytes?: number
-  /** A sentence that names an alternative for larger bodies. It is appended to the error `body_too_large`. */
+  /** An alternative for larger bodies. This sentence is appended to the error `body_too_large`. */
   forLargerBody?: string
-  /** Schema of the request headers that the route reads. Names are in lower case. */
+  /** Schema of the request headers that the route reads, with lower-case names. */
   headers?: z.ZodObject
   reply?: z.ZodType
   /** Set if the request body is a stream of bytes of any length instead of JSON. */
   rawBody?: true
-  /** Media type of a reply that is not JSON, or `websocket`. */
+  /** Media type of a response that is not JSON, or `websocket`. */
   rawReply?: 'application/octet-stream' | 'text/event-stream' | 'text/html' | 'websocket'
-  /** Alternative media type of the reply, used if the request's `Accept` header prefers it to JSON. */
+  /** Alternative media type of the response, used if the request's `Accept` header prefers it to JSON. */
   alsoReply?: 'text/event-stream'
   /** A second success status, such as 202 if processing continues in the background. */
   alsoStatus?: 202
-  /** Set if the reply with the status `alsoStatus` has no body. */
+  /** Set if the response with the status `alsoStatus` has no body. */
   alsoEmpty?: true
   /** Descriptions of error statuses whose body is JSON defined by another protocol, not a problem document. */
   refusals?: Readonly<Record<number, string>>
@@ -89,7 +92,9 @@ interface Declared {
   errors: readonly ErrorCode[]
 }
 
-/** Requires a scope for each route that accepts API keys, so that no route is open to `run` keys by oversight. */
+/**
+ * Requires a scope for each route that accepts API keys, so that no route is open to `run` keys by oversight.
+ */
 type WithScope = { credential: 'key'; scope: Scope } | { credential: Exclude<Credential, 'key'> }
 
 /** Requires `repeat` for every method except GET, so that no request is retried by oversight. */
@@ -101,17 +106,17 @@ export type Endpoint = Omit<Declared, 'status' | 'repeat'> & {
   repeat: Repeat
 }
 
-/** Adds names and defaults to the endpoints of one file. The API description lists them in the given order. */
+/** Adds names and defaults to the endpoints of one file. */
 export const family = <const All extends Record<string, Declared & WithScope & WithRepeat>>(all: All) =>
   Object.fromEntries<unknown>(
     Object.entries(all).map(([name, declared]) => [name, { status: 200, repeat: 'yes', ...declared, name }]),
   ) as { [Name in keyof All]: All[Name] & Pick<Endpoint, 'status' | 'repeat'> & { name: Name } }
 
 export type Input<T> = T extends z.ZodType ? z.output<T> : undefined
-/** The input as a client sends it, before parsing. Fields with a default are optional. */
+/** The input before parsing. Fields with a default are optional. */
 export type ClientInput<T> = T extends z.ZodType ? z.input<T> : undefined
 
-/** A timestamp in replies: RFC 3339 in UTC with milliseconds, as returned by JavaScript's `toISOString`. */
+/** A timestamp in responses: RFC 3339 in UTC with milliseconds, as returned by JavaScript's `toISOString`. */
 export const Time = z.iso.datetime({ precision: 3 }).meta({ description: 'An RFC 3339 timestamp in UTC' })
 
 /** A timestamp in requests. RFC 3339 and PostgreSQL can represent the allowed years in every time zone. */
@@ -121,7 +126,7 @@ export const Moment = z.iso
   .regex(/^([2-8]|9(?!999))/, 'must be in the years 2000 to 9998')
   .meta({ description: 'An RFC 3339 timestamp in the years 2000 to 9998' })
 
-/** The syntax of an id: a prefix that names the kind of object, an underscore and a ULID. */
+/** A prefix that names the kind of object, an underscore and a ULID. */
 const idPattern = /^[a-z]+_[0-9a-z]{26}$/
 export const Id = z.string().regex(idPattern)
 
@@ -134,7 +139,6 @@ export const idempotencyKey = (description: string) =>
     .optional()
     .meta({ description })
 
-/** An optional boolean query parameter. */
 export const Switch = z.enum(['true', 'false']).optional()
 
 export const cursorOf = (pattern: RegExp) =>

@@ -1,6 +1,6 @@
 /**
- * All error codes with their HTTP status and title. They are plain data, so that the client can map a code to an exit
- * status without loading schemas.
+ * All error codes with their HTTP status and title. The client maps a code to an exit status without loading
+ * schemas.
  */
 
 export const errors = {

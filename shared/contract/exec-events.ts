@@ -8,7 +8,7 @@ export interface OutputOffset {
   stderr: number
 }
 
-/** A chunk of output. `text` is used if the bytes are valid UTF-8, `base64` otherwise. */
+/** A chunk of output. `text` is used for valid UTF-8, and `base64` for all other bytes. */
 export type OutputData = { text: string } | { base64: string }
 
 export type ExecEvent = { id: string } & (
@@ -18,7 +18,7 @@ export type ExecEvent = { id: string } & (
   | { event: 'exit'; data: ExecOutcome }
 )
 
-/** The `reason` of a command that was killed because no client was connected during its grace period. */
+/** The command was killed because no client was connected during its grace period. */
 export const clientDisconnected = 'its client disconnected'
 
 export async function* readExecEvents(source: AsyncIterable<Uint8Array>): AsyncGenerator<ExecEvent> {
@@ -27,12 +27,12 @@ export async function* readExecEvents(source: AsyncIterable<Uint8Array>): AsyncG
   }
 }
 
-/** Stream numbers in binary WebSocket frames. The first byte of a frame names the stream of the remaining bytes. */
+/** The first byte of a binary WebSocket frame names the stream of the remaining bytes. */
 export const frameStreams = { stdout: 1, stderr: 2 } as const
 
 export const eventIdOf = ({ stdout, stderr }: OutputOffset): string => `${stdout}-${stderr}`
 
-/** Returns the output position that an event id encodes. For a missing or malformed id, returns the start. */
+/** A missing or malformed id means the start of the output. */
 export function offsetOf(eventId: string | undefined): OutputOffset {
   const [, stdout = 0, stderr = 0] = /^(\d+)-(\d+)$/.exec(eventId ?? '') ?? []
   return { stdout: Number(stdout), stderr: Number(stderr) }

@@ -151,12 +151,11 @@ export const ExecResult = z
   })
   .meta({ id: 'ExecResult' })
 export type ExecResult = z.infer<typeof ExecResult>
-/** The result of a command without its output. Events and database rows contain this. */
+/** Events and database rows contain the result without its output. */
 export type ExecOutcome = Omit<ExecResult, 'stdout' | 'stderr' | 'lossy' | 'output_encoding'>
 
 /** Credential, scope and rate limit bucket of all routes that operate inside a sandbox. */
 export const inside = { credential: 'key', scope: 'run', bucket: 'sandbox_ops' } as const
-/** Error codes of all routes that operate inside a sandbox. */
 export const insideErrors = [
   'not_found',
   'sandbox_starting',
@@ -168,7 +167,7 @@ export const insideErrors = [
 const ByExec = z.object({ id: Id, exec_id: Id })
 const execErrors = [...insideErrors, 'exec_not_found'] as const
 
-/** An item in the list of commands: the command line and the result without output. */
+/** An item in the list of commands. */
 export const ExecSummary = ExecResult.omit({
   stdout: true,
   stderr: true,

@@ -12,10 +12,7 @@ const noNul = '(?!A[A-P]|.[AQgw][A-D]|..[AEIMQUYcgkosw048]A)'
 const letter = '[A-Za-z0-9+/]'
 const three = `${noNul}${letter}{4}`
 const longest = Math.floor(pathBytes / 3)
-/**
- * The base64 encoding of a path that is not UTF-8, because JSON cannot represent such a path. Replies contain it in
- * addition to `path`.
- */
+/** The base64 encoding of a path that is not UTF-8. JSON cannot represent such a path. */
 const PathBase64 = z
   .string()
   .min(4)
@@ -34,8 +31,8 @@ const PathBase64 = z
 const named = { path: Path.optional(), path_base64: PathBase64.optional() }
 const isNamed = { oneOf: [{ required: ['path'] }, { required: ['path_base64'] }] }
 /**
- * The rule that a request body must contain exactly one of `path` and `path_base64`. `allOf` wraps the rule, because
- * client generators treat a top-level `oneOf` as alternative body types.
+ * Requires exactly one of `path` and `path_base64`. `allOf` wraps the rule, because client generators treat a
+ * top-level `oneOf` as alternative body types.
  */
 const hasName = { allOf: [isNamed] }
 const isNamedOnce = { not: { required: ['path', 'path_base64'] } }
@@ -49,7 +46,7 @@ const oneNameAtMost = (given: { path?: string | undefined; path_base64?: string 
 const notBoth = { path: ['path'], message: 'and path_base64 are mutually exclusive' }
 const located = { path: z.string(), path_base64: z.string().optional() }
 const NamesBase64 = z.record(z.string(), z.string()).optional()
-/** The schema of a glob pattern. After expanding braces, the worker repeats these checks for each alternative. */
+/** After expanding braces, the worker repeats these checks for each alternative. */
 const Glob = characters(Text, 0, limits.globCharacters)
   .regex(/^(?!\/)/, 'must be relative to `path`')
   .regex(/^(?!([\s\S]*\/)?\.\.(\/|$))/, 'must not contain `..`; set `path` to the directory to search')
@@ -115,10 +112,7 @@ export const FileEntry = z
 
 export type FileEntry = z.infer<typeof FileEntry>
 
-/**
- * Reports whether a string is valid base64. A regular expression with a repeated group would overflow the stack on a
- * string of several megabytes.
- */
+/** A regular expression with a repeated group would overflow the stack on a string of several megabytes. */
 const isBase64 = (text: string) =>
   text.length % 4 === 0 && !/[^A-Za-z0-9+/]/.test(text.replace(/={1,2}$/, ''))
 

@@ -1,7 +1,8 @@
 /**
- * Translates patterns for files/grep. Images contain different implementations of grep, which agree only on POSIX
- * extended regular expressions. Common escapes of other dialects are translated. Patterns that POSIX cannot express are
- * refused.
+ * Translates patterns for files/grep to POSIX extended regular expressions, because implementations of grep
+ * agree on nothing else.
+ *
+ * Common escapes of other dialects are translated. Patterns that POSIX cannot express are refused.
  */
 
 /** Describes the pattern syntax, for the API description and the descriptions of MCP tools. */
@@ -11,7 +12,7 @@ export const grepSyntax =
 type GrepPattern = { posix: string } | { refused: string }
 
 /**
- * Translates a pattern to an expression for `grep -E`. If that is impossible, returns the reason as the predicate of an
+ * Translates a pattern to an expression for `grep -E`. If that is impossible, returns the predicate of an
  * error message, such as `has "(?=", which is lookaround`.
  */
 export function translateGrepPattern(pattern: string): GrepPattern {
@@ -34,7 +35,7 @@ const controls: Record<string, string> = { t: '\t', r: '\r', f: '\f', v: '\v', a
 
 const controlsInBrackets: Record<string, string> = { ...controls, n: '\n', b: '\b' }
 
-/** Translations of anchors. Each line is matched separately, so `\A` and `\Z` match the start and end of a line. */
+/** Each line is matched separately, so `\A` and `\Z` match the start and end of a line. */
 const anchors: Record<string, string> = { b: '\\b', B: '\\B', '<': '\\<', '>': '\\>', A: '^', Z: '$', z: '$' }
 
 const special = /[.[\\()*+?{|^$]/
@@ -83,7 +84,7 @@ function translate(pattern: string): string {
 }
 
 /**
- * Returns the length of a group's opening, such as `(?:`. Every group becomes a plain group, which is safe because
+ * Returns the length of a group's opening, such as `(?:`. Every group becomes a plain group, because
  * backreferences are refused.
  */
 function groupLength(ahead: string): number {
@@ -139,7 +140,9 @@ interface CharacterSet {
   negatedClasses: string[]
 }
 
-/** Translates a bracket expression. A backslash inside the brackets is an escape character, unlike in POSIX. */
+/**
+ * Translates a bracket expression. Unlike in POSIX, a backslash inside the brackets is an escape character.
+ */
 function readSet(pattern: string, start: number): { posix: string; end: number } {
   const isNegated = pattern[start + 1] === '^'
   const set: CharacterSet = { isNegated, ranges: [], classes: [], negatedClasses: [] }
@@ -205,8 +208,8 @@ function writeSet({ isNegated, ranges, classes, negatedClasses }: CharacterSet):
 }
 
 /**
- * Writes the members of a bracket expression. Special characters are placed where they are literal: `]` first, and `[`,
- * `^` and `-` last. Newlines are omitted, because no line contains one and grep would treat them as pattern separators.
+ * Special characters are placed where they are literal: `]` first, and `[`, `^` and `-` last. Newlines are
+ * omitted, because grep would treat them as pattern separators.
  */
 function writeMembers(ranges: [number, number][], classes: string[]): string {
   const specials = new Set<string>()

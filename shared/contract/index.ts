@@ -1,4 +1,3 @@
-/** All endpoints, by name and by topic. */
 import { account } from './account.ts'
 import { allowlist } from './allowlist.ts'
 import { apiKeys } from './api-keys.ts'

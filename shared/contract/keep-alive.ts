@@ -2,20 +2,19 @@
 import type { WebSocket } from 'ws'
 
 /**
- * Number of bytes that may be written between pongs without delaying the next pong. That many bytes fit into the
- * connection's buffers, because a single pipe holds 64 KiB.
+ * Number of bytes that may be written between pongs without delaying the next pong. A single pipe holds 64
+ * KiB, so these bytes fit into the connection's buffers.
  */
 const harmlessBytes = 32 * 1024
-/** Time without an incoming message, in milliseconds, after which a ping may be sent. */
+/** Time without an incoming message, after which a ping may be sent. */
 const pauseMs = 250
 
 /**
- * Sends a ping every `everyMs` milliseconds and calls `onTimeout` if the previous ping is still unanswered. A dead
- * connection is detected after one to two intervals. A missing pong is ignored while the socket is paused or after much
- * data has been written, because both delay pongs.
+ * Sends a ping every `everyMs` milliseconds and calls `onTimeout` if the previous ping is still unanswered. A
+ * missing pong is ignored while the socket is paused or after much data has been written.
  *
- * A ping is sent only during a pause in the incoming messages. If the remote process has exited, Kubernetes cannot
- * forward the ping and drops output that is still in transit (`select` in its upgradeaware.go).
+ * A ping is sent only during a pause in the incoming messages. If the remote process has exited, Kubernetes
+ * cannot forward the ping and drops output that is still in transit (`select` in its upgradeaware.go).
  */
 export function keepAlive(socket: WebSocket, everyMs: number, onTimeout: () => void) {
   let isAwaiting = false
@@ -47,7 +46,7 @@ export function keepAlive(socket: WebSocket, everyMs: number, onTimeout: () => v
     isAwaiting = false
   })
   return {
-    /** Records a write. Must be called with the size of each write, in bytes. */
+    /** Must be called with the size of each write, in bytes. */
     wrote: (bytes: number) => {
       written += bytes
       if (written > harmlessBytes) mayDelayPong = true

@@ -1,83 +1,88 @@
-/** The limits of the public API. Each name ends with its unit; a limit without a unit is a count. */
+/** The limits of the public API. A limit without a unit in its name is a count. */
 export const limits = {
-  /**
-   * Maximum size of a JSON body, in bytes, for routes that accept files, stdin or arguments. A larger body gets 413.
-   */
+  /** Maximum size of a JSON body for routes that accept files, stdin or arguments. A larger body gets 413. */
   bodyBytes: 1024 * 1024,
-  /** Maximum size of a JSON body, in bytes, for routes that do not declare `bodyBytes`. A larger body gets 413. */
+  /** Maximum size of a JSON body for routes that do not declare `bodyBytes`. A larger body gets 413. */
   usualBodyBytes: 64 * 1024,
-  /** Maximum size of stdout and of stderr in a JSON reply, in bytes. The middle of longer output is omitted. */
+  /** Maximum size of stdout and of stderr in a JSON response. The middle of longer output is omitted. */
   outputBytes: 1024 * 1024,
-  /** Maximum amount of retained output per command, in bytes. Older output is dropped. */
+  /** Maximum amount of retained output per command. Older output is dropped. */
   keptBytes: 8 * 1024 * 1024,
-  /** Maximum amount of retained output for all commands of a sandbox together, in bytes. Older output is dropped. */
+  /** Maximum amount of retained output for all commands of a sandbox together. Older output is dropped. */
   keptBytesOfSandbox: 16 * 1024 * 1024,
-  /** Maximum amount of output that a connected reader has not read yet, in bytes. At this limit, the command blocks. */
+  /** Maximum amount of output that a connected reader has not read yet. At this limit, the command blocks. */
   unreadBytes: 4 * 1024 * 1024,
-  /** How long a foreground command keeps running after its client has disconnected, in milliseconds. */
+  /** How long a foreground command keeps running after its client has disconnected. */
   graceMs: { default: 2_000, max: 24 * 60 * 60 * 1000 },
-  /** Maximum size of the content in one files/view reply, in bytes. Longer content is truncated. */
+  /** Maximum size of the content in one files/view response. Longer content is truncated. */
   viewBytes: 1024 * 1024,
-  /** Maximum size of a file for files/edit, in bytes, both before and after the edit. A larger file is refused. */
+  /** Maximum size of a file for files/edit, both before and after the edit. */
   editBytes: 16 * 1024 * 1024,
   /**
-   * Maximum total size of a request's argv and environment, in bytes. Together with the sandbox's environment and
-   * secrets, they fit into the 2 MiB that Linux accepts.
+   * Maximum total size of a request's argv and environment. Linux accepts 2 MiB, which must also fit the
+   * sandbox's environment and secrets.
    */
   argumentsBytes: 1024 * 1024 - 64 * 1024,
-  /** Maximum size of one argument or environment variable, in bytes. Linux does not accept longer strings. */
+  /** Maximum size of one argument or environment variable. Linux does not accept longer strings. */
   argumentBytes: 128 * 1024 - 1,
-  /** Default timeout of a command, in milliseconds, if the request contains no `timeout_ms`. */
+  /** Timeout of a command if the request contains no `timeout_ms`. */
   execTimeoutMs: 60_000,
-  /** Maximum number of items in a files/ls, glob or grep reply, and maximum size of the reply's JSON in bytes. */
+  /**
+   * Maximum number of items in a files/ls, glob or grep response, and maximum size of the response's JSON.
+   */
   listed: { entries: 10_000, paths: 10_000, matches: 1_000, bytes: 4 * 1024 * 1024 },
   /**
-   * Maximum length of a glob pattern, and maximum total length of its brace alternatives, in characters. With this
-   * limit, matching the slowest path takes less than 0.1 s.
+   * Maximum length of a glob pattern, and of its brace alternatives together. With this limit, matching the
+   * slowest path takes less than 0.1 s.
    */
   globCharacters: 1024,
-  /** Length, in bytes, to which files/grep truncates a line. */
+  /** Length to which files/grep truncates a line. */
   grepLineBytes: 2_000,
-  /** Maximum number of concurrent streamed replies, and also of concurrent uploads, per account on each worker. */
+  /**
+   * Maximum number of concurrent streamed responses, and of concurrent uploads, per account on each worker.
+   */
   streams: 64,
   /** Maximum number of concurrent connections to a sandbox's ports on each worker. */
   connections: 100,
-  /** Maximum size of a WebSocket message to a port or a command, in bytes. */
+  /** Maximum size of a WebSocket message to a port or a command. */
   messageBytes: 64 * 1024,
-  /** Maximum size of a WebSocket text frame, in bytes. Longer text frames are ignored. */
+  /** Maximum size of a WebSocket text frame. Longer text frames are ignored. */
   textFrameBytes: 200,
-  /** Minimum size, in bytes, of a secret value that is redacted in output. Shorter values would match by chance. */
+  /** Minimum size of a secret value that is redacted in output. Shorter values would match by chance. */
   blankedBytes: 8,
-  /** Maximum size of a secret's value, in bytes. */
+  /** Maximum size of a secret's value. */
   secretBytes: 32 * 1024,
-  /** Maximum total size of the names and values of an account's secrets, in bytes. */
+  /** Maximum total size of the names and values of an account's secrets. */
   secretsBytes: 64 * 1024,
   /** Maximum number of secrets per account. */
   secrets: 64,
   /** Maximum number of stored API keys per account. New keys replace revoked and expired keys. */
   apiKeys: 100,
-  /** How long a replaced API key remains valid, in seconds. */
+  /** How long a replaced API key remains valid. */
   overlapSeconds: { default: 60 * 60, max: 7 * 24 * 60 * 60 },
   /** Maximum number of allowlist entries, and maximum length of an entry in characters, including spaces. */
   allowlist: { entries: 200, characters: 200 },
-  /** Maximum total size of the names and values in a sandbox's metadata, in bytes. */
+  /** Maximum total size of the names and values in a sandbox's metadata. */
   metadataBytes: 4 * 1024,
   /** Number of days after a sandbox's creation for which its commands are listed and its metadata is kept. */
   pastDays: 31,
   /** Number of days for which counts of refused commands are kept. */
   refusalDays: 31,
-  /** Maximum number of JSON-RPC messages in one request to /v1/mcp. A single `tools/list` reply is 10 KB long. */
+  /**
+   * Maximum number of JSON-RPC messages in one request to /v1/mcp. A single `tools/list` response is 10 KB
+   * long.
+   */
   mcpMessages: 10,
-  /** Length of a new password, in characters. */
+  /** Length of a new password. */
   passwordCharacters: { min: 10, max: 1024 },
-  /** Maximum length of an email address before normalization, in characters. */
+  /** Maximum length of an email address before normalization. */
   emailCharacters: 254,
-  /** How long a create request waits for its sandbox, in milliseconds, before the API responds with 202. */
+  /** How long a create request waits for its sandbox before the API responds with 202. */
   createWaitMs: 30_000,
-  /** How long exec and file requests wait for a sandbox that is still starting, in milliseconds. */
+  /** How long exec and file requests wait for a sandbox that is still starting. */
   startingWaitMs: 10_000,
-  /** Lifetime of a session token, in seconds. */
+  /** Lifetime of a session token. */
   tokenSeconds: 15 * 60,
-  /** How long an Idempotency-Key is stored, in hours. */
+  /** How long an Idempotency-Key is stored. */
   idempotencyHours: 24,
 } as const

@@ -1,6 +1,6 @@
 /**
- * The endpoint and the tools of the Model Context Protocol (MCP). Each tool corresponds to a route. The schemas of a
- * tool are derived from the schemas of its route, so they cannot diverge.
+ * The endpoint and the tools of the Model Context Protocol (MCP). The schemas of a tool are derived from the
+ * schemas of its route.
  */
 import * as z from 'zod'
 import { account } from './account.ts'
@@ -13,19 +13,19 @@ import { sandboxes } from './sandboxes.ts'
 
 /** Size limits for one tool result. Every character of a result costs the model tokens. */
 export const toolLimits = {
-  /** Maximum length of stdout and of stderr, each, in characters. The middle of longer output is omitted. */
+  /** Maximum length of stdout and of stderr. The middle of longer output is omitted. */
   outputCharacters: 30_000,
-  /** Maximum length of a file's content, in characters. Agents read the rest with start_line. */
+  /** Maximum length of a file's content. Agents read the rest with start_line. */
   contentCharacters: 60_000,
-  /** Maximum length of a list serialized as JSON, in characters. Items that do not fit are omitted. */
+  /** Maximum length of a list serialized as JSON. Items that do not fit are omitted. */
   listCharacters: 60_000,
 } as const
 
 /** Timing of the resumption of a tool call whose stream broke. */
 export const resumption = {
-  /** How long the command keeps running without its client, in milliseconds. */
+  /** How long the command keeps running without its client. */
   graceMs: 10_000,
-  /** Delay, in milliseconds, after which the client should reconnect. */
+  /** Delay after which the client should reconnect. */
   retryMs: 1_000,
 } as const
 
@@ -33,7 +33,7 @@ const Message = z.looseObject({ jsonrpc: z.literal('2.0') })
 
 export interface Tool {
   title: string
-  /** Description that the model reads to decide whether to call the tool. */
+  /** The model reads this text to decide whether to call the tool. */
   description: string
   endpoint: Endpoint
   readOnly: boolean
@@ -47,9 +47,9 @@ export interface Tool {
   without?: readonly string[]
   /** Inputs that the tool always requires, although they are optional in the route. */
   required?: readonly string[]
-  /** Descriptions to use instead of those of the route, if the latter mention features that the tool lacks. */
+  /** Descriptions that replace the route's, for inputs that have fewer features in the tool. */
   inputs?: Record<string, string>
-  /** Default values for inputs that the agent omits. They override the defaults of the route. */
+  /** Default values for inputs that the agent omits. These override the route's defaults. */
   defaults?: Record<string, unknown>
   /** Input values that are added to every call. */
   always?: Record<string, unknown>
@@ -162,7 +162,7 @@ export const tools = {
   },
   file_grep: {
     title: 'Search in files',
-    description: `Find lines that match pattern in all files below path. include is a glob that restricts the files. pattern is ${grepSyntax}.`,
+    description: `Search all files under \`path\` for lines that match \`pattern\`. \`include\` is a glob that limits which files are searched. \`pattern\` is ${grepSyntax}.`,
     endpoint: files.grepFiles,
     ...reads,
     ...named,
@@ -189,7 +189,7 @@ const ofSession = {
     }),
 }
 
-/** The syntax of an event id: the encoded data of the call (see api/mcp/ticket.ts) and the number of the event. */
+/** The encoded data of the call (see api/mcp/ticket.ts) and the number of the event. */
 export const mcpEventId = /^([\w-]{1,4000})\.(\d{1,9})$/
 
 export const mcp = family({

@@ -1,4 +1,4 @@
-/** Copies bytes between the WebSocket of a port and a byte stream. The client and the worker both use this module. */
+/** Copies bytes between the WebSocket of a port and a byte stream, both in the client and in the worker. */
 import type { Duplex } from 'node:stream'
 import type { WebSocket } from 'ws'
 import { PendingBytes } from '../lib/pending-bytes.ts'
@@ -16,16 +16,15 @@ export const portCloseCodes = {
 } as const
 
 const pingMs = 15_000
-/** Number of unsent bytes in the WebSocket above which reading from the stream is paused. */
+/** Number of unsent bytes in the WebSocket above which the stream is paused. */
 const maxUnsent = 256 * 1024
 /** Number of bytes waiting to be written to the stream above which the WebSocket is paused. */
 const maxPending = 64 * 1024
 
-/** The text frame that closes one direction of the connection. */
+/** Closes one direction of the connection. */
 const eof = JSON.stringify({ type: 'eof' })
 
 interface Carrying {
-  /** Called when the stream has ended, or with an error if it has failed. */
   onEnd(failure?: Error): void
   onClose(code: number, reason: string): void
 }
@@ -36,7 +35,7 @@ export function carryPort(socket: WebSocket, stream: Duplex, { onEnd, onClose }:
   const pending = new PendingBytes()
   let isWriting = false
   let isEnding = false
-  // Only one write runs at a time, so that small messages that arrive during a write are joined into the next write.
+  // Only one write runs at a time. Small messages that arrive during a write are joined into the next write.
   const writeNext = () => {
     const bytes = stream.destroyed ? undefined : pending.shift()
     isWriting = bytes !== undefined
@@ -66,7 +65,7 @@ export function carryPort(socket: WebSocket, stream: Duplex, { onEnd, onClose }:
     })
     if (socket.bufferedAmount > maxUnsent) stream.pause()
   })
-  // The socket must be read to the end, because the close frame arrives after the remaining messages.
+  // The close frame arrives after the remaining messages, so the socket must be read to the end.
   stream.on('close', () => socket.resume())
   stream.on('end', () => onEnd())
   stream.on('error', onEnd)

@@ -1,6 +1,6 @@
 /**
- * The properties of each endpoint that the client needs to send a request. With this table, the client loads no
- * schemas. `npm run docs` generates the table from the endpoints, and the compiler reports differences.
+ * The endpoint properties that the client needs to send a request without loading schemas. `npm run docs`
+ * generates this table.
  */
 import type { Endpoint } from './endpoint.ts'
 import type { EndpointName, endpoints } from './index.ts'

@@ -2,23 +2,29 @@
 import { createParser, type EventSourceMessage } from 'eventsource-parser'
 
 /**
- * Escapes the characters NEL, LS and PS in JSON. JSON leaves them unescaped, but some readers treat them as line
+ * Escapes the characters NEL, LS and PS, which JSON leaves unescaped. Some readers treat them as line
  * terminators.
  */
 export const inOneLine = (json: string): string =>
   json.replaceAll('\u0085', '\\u0085').replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029')
 
-/** @param id position in the output from which a client can resume after a disconnect */
+/**
+ *
+ * @param id position in the output from which a client can resume
+ */
 export const formatEvent = (id: string, name: string, data: object): string =>
   `id: ${id}\nevent: ${name}\ndata: ${inOneLine(JSON.stringify(data))}\n\n`
 
-/** The end of every event. It occurs nowhere else in the stream, because JSON escapes newlines. */
+/** The end of every event. JSON escapes newlines, so it occurs nowhere else in the stream. */
 export const eventTerminator = '\n\n'
 
-/** @param events complete events that were written with {@link formatEvent} */
+/**
+ *
+ * @param events complete events that were written with {@link formatEvent}
+ */
 export const hasEvent = (events: Buffer, name: string): boolean => events.includes(`\nevent: ${name}\n`)
 
-/** Returns the id of the last event in a series of complete events. Returns undefined if there are only comments. */
+/** Returns undefined if there are only comments. */
 export function lastIdIn(events: Buffer): string | undefined {
   const at = events.lastIndexOf('\nid: ')
   const from = at < 0 ? (events.indexOf('id: ') === 0 ? 4 : -1) : at + 5
@@ -26,7 +32,7 @@ export function lastIdIn(events: Buffer): string | undefined {
   return events.subarray(from, events.indexOf('\n', from)).toString('latin1')
 }
 
-/** Yields a stream's events until the stream ends. Skips comments (keep-alives) and an incomplete last event. */
+/** Yields events until the stream ends. Skips comments (keep-alives) and an incomplete last event. */
 export async function* readEvents(source: AsyncIterable<Uint8Array>): AsyncGenerator<EventSourceMessage> {
   const decoder = new TextDecoder()
   const events: EventSourceMessage[] = []

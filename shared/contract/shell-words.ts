@@ -1,13 +1,13 @@
 /**
- * Quotes words for shells. {@link quote} and {@link posixWord} are for scripts, {@link shellWord} is for commands that
- * users copy.
+ * Quotes words for shells. {@link quote} and {@link posixWord} are for scripts, {@link shellWord} is for
+ * commands that users copy.
  */
 
-/** Quotes a word for any POSIX shell, such as /bin/sh in a sandbox. Control characters are not escaped. */
+/** Quotes a word for any POSIX shell. Control characters are not escaped. */
 export const quote = (word: string): string => `'${word.replaceAll("'", `'\\''`)}'`
 
 /**
- * Quotes a word for any POSIX shell, but only if necessary. A word with a leading `=` is quoted, because zsh would
+ * Quotes a word for any POSIX shell, but only if necessary. A leading `=` is quoted, because zsh would
  * replace the word with the path of a program.
  */
 export const posixWord = (word: string): string => (/^(?!=)[\w@%+=:,./-]+$/.test(word) ? word : quote(word))
@@ -16,22 +16,21 @@ export const posixWord = (word: string): string => (/^(?!=)[\w@%+=:,./-]+$/.test
 const interpreted = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u
 
 /**
- * Quotes a word that a user may paste into bash or zsh. Line editors interpret control characters even inside quotes,
- * so a word with such characters is written as `$'…'`. POSIX sh does not support this syntax.
+ * Quotes a word for bash or zsh. Line editors interpret control characters even inside quotes, so a word with
+ * such characters is written as `$'…'`.
  */
 export const shellWord = (word: string): string =>
   interpreted.test(word)
     ? `$'${word.replace(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}'\\!]/gu, escapeLetter)}'`
     : posixWord(word)
 
-/** Returns a command line that a user may paste into bash or zsh. */
 export const shellLine = (...words: string[]): string => words.map(shellWord).join(' ')
 
 const named: Record<string, string> = { '\n': '\\n', '\r': '\\r', '\t': '\\t', '\\': '\\\\' }
 
 /**
- * Escapes a character for `$'…'`. Octal escapes are used, because the result of `\u` depends on the locale. `'` and `!`
- * are also escaped, because history expansion in older versions of bash does not recognize `$'…'`.
+ * Escapes a character for `$'…'`. The result of `\u` depends on the locale, and older versions of bash expand
+ * `!` even inside `$'…'`.
  */
 const escapeLetter = (letter: string): string =>
   named[letter] ?? [...Buffer.from(letter)].map((byte) => `\\${byte.toString(8).padStart(3, '0')}`).join('')

@@ -1,27 +1,26 @@
 /**
- * Schemas of strings and numbers that clients send. The API description can express all their limits, so it allows
- * exactly the values that are accepted (see test/api/document.test.ts).
+ * Schemas of strings and numbers. The API description can express all their limits (see
+ * test/api/document.test.ts).
  */
 import * as z from 'zod'
 import { limits } from './limits.ts'
 
-/** A string without lone surrogates, which UTF-8 would replace with another character. */
+/** UTF-8 would replace a lone surrogate with another character. */
 export const Content = z.string().refine((text) => text.isWellFormed(), 'must be well-formed Unicode')
 
-/** Pattern that matches strings without NUL. NUL is escaped, because the API description publishes the pattern. */
+/** Matches strings without NUL. NUL is escaped, because the API description publishes the pattern. */
 export const withoutNul = '^[^\\u0000]*$'
 
-/** A string without NUL. Arguments, environment variables and PostgreSQL strings cannot contain NUL. */
+/** Arguments, environment variables and PostgreSQL strings cannot contain NUL. */
 export const Text = Content.regex(new RegExp(withoutNul), 'must not contain NUL')
 
 /**
- * Limits the number of characters of a string. Like JSON Schema, counts code points, whereas JavaScript's `length`
- * counts some code points twice.
+ * Limits the number of code points, like JSON Schema. JavaScript's `length` counts some code points twice.
  */
 export const characters = (text: z.ZodString, min: number, max: number) =>
   text
     .superRefine((given, { addIssue }) => {
-      // A string with more than 2 * max code units is certainly too long, so its code points are not counted.
+      // A string with more than 2 * max code units is certainly too long.
       const count = given.length > 2 * max ? given.length : [...given].length
       const limit = { input: given, origin: 'string', inclusive: true } as const
       if (count < min) addIssue({ ...limit, code: 'too_small', minimum: min })
@@ -29,7 +28,7 @@ export const characters = (text: z.ZodString, min: number, max: number) =>
     })
     .meta({ ...(min > 0 && { minLength: min }), maxLength: max })
 
-/** Returns the custom keyword `x-max-bytes`, because JSON Schema cannot express a limit in bytes. */
+/** JSON Schema cannot express a limit in bytes. */
 export const withMaxBytes = (bytes: number) => ({ 'x-max-bytes': bytes })
 
 /** Limits the size of a string in UTF-8 bytes. This also limits the number of characters. */
@@ -45,12 +44,12 @@ export const Name = characters(Text, 0, 100).regex(/\S/, 'must not be empty').me
 export const pathBytes = 4096
 
 /**
- * Restricts field names chosen by clients. `__proto__` is refused, because copying such a field would change the
- * prototype of the target object.
+ * Restricts field names chosen by clients. Copying a field `__proto__` would change the prototype of the
+ * target object.
  */
 export const fieldName = (name: z.ZodString) => name.regex(/^(?!__proto__$)/, 'must have a different name')
 
-/** Returns the size of an argv or environment in bytes. Each string counts with its terminating NUL. */
+/** Returns the size of an argv or environment. Each string counts with its terminating NUL. */
 export const bytesOf = (texts: readonly string[]): number =>
   texts.reduce((sum, text) => sum + Buffer.byteLength(text) + 1, 0)
 
@@ -77,7 +76,7 @@ export const Environment = z
   )
   .meta(withMaxBytes(limits.argumentsBytes))
 
-/** An integer in a path or query. Accepts only decimal digits, not other notations that JavaScript can parse. */
+/** Accepts only decimal digits, not other notations that JavaScript can parse. */
 export const whole = (min: number, max: number = Number.MAX_SAFE_INTEGER) =>
   z.preprocess(
     (given) => (typeof given === 'string' && /^\d{1,16}$/.test(given) ? Number(given) : given),

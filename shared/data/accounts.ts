@@ -27,7 +27,7 @@ const insert = statement<{ id: string; email: string; hash: Buffer; addresses: s
       .returning(ofSession),
 )
 
-/** Inserts an account. Returns undefined if the email address is already registered. */
+/** Returns undefined if the email address is already registered. */
 export const insertAccount = (
   db: Queries,
   { address, ...account }: { id: string; email: string; hash: Buffer; address: string },
@@ -75,13 +75,13 @@ const locked = statement<{ id: string }>()('lock account', (db, { id }) =>
 )
 
 /**
- * Locks the account's row until the transaction ends, so that concurrent requests cannot jointly exceed a limit. Under
- * read committed, each later statement takes a new snapshot and sees what other transactions committed before the lock.
+ * Locks the account's row until the transaction ends, so that concurrent requests cannot jointly exceed a
+ * limit. Each later statement sees what other transactions committed before the lock.
  * @returns the account's limits, or undefined if the account does not exist
  */
 export const lockAccount = (transaction: Queries, id: string) => first(transaction.run(locked, { id }))
 
-/** Session generation of the request. It is undefined, and matches no row, if the request has no session. */
+/** Session generation of the request. Undefined matches no row. */
 type Generation = number | undefined
 const isOf = (generation: Generation) => sql<boolean>`session_generation = ${generation}::int`
 
@@ -140,7 +140,9 @@ const replaceHash = statement<{ id: string; former: Buffer; hash: Buffer }>()(
 export const replacePasswordHash = (db: Queries, { id, password_hash }: AuthenticatedAccount, hash: Buffer) =>
   done(db.run(replaceHash, { id, former: password_hash, hash }))
 
-/** Maximum number of login IP addresses remembered per account. Logins from these have a separate rate limit. */
+/**
+ * Maximum number of login IP addresses remembered per account. Logins from these have a separate rate limit.
+ */
 const maxAddresses = 8
 
 const putAddressFirst = statement<{ id: string; hash: Buffer; address: string }>()(
@@ -163,8 +165,7 @@ const putAddressFirst = statement<{ id: string; hash: Buffer; address: string }>
 )
 
 /**
- * Adds a login's IP address to the front of the account's remembered addresses. Does nothing if the password has
- * changed. Concurrent logins do not overwrite each other's addresses.
+ * Adds a login's IP address to the account's remembered addresses. Does nothing if the password has changed.
  */
 export const rememberAddress = (
   db: Queries,
@@ -185,7 +186,6 @@ const endAll = statement<{ id: string }>()('end all sessions', (db, { id }) =>
     .where('id', '=', id),
 )
 
-/** Ends all of an account's sessions. The next request of each session is refused. */
 export const revokeAllSessions = (db: Queries, id: string) => done(db.run(endAll, { id }))
 
 const endOwn = statement<{ id: string; generation: Generation }>()(
@@ -199,7 +199,7 @@ const endOwn = statement<{ id: string; generation: Generation }>()(
       .returning('id'),
 )
 
-/** Ends all of an account's sessions. Returns false if the session that made the request has already ended. */
+/** Returns false if the session that made the request has already ended. */
 export const revokeSessions = (db: Queries, of: { id: string; generation: Generation }) =>
   hasRow(db.run(endOwn, of))
 
@@ -214,7 +214,7 @@ const setAllowlist = statement<{ id: string; commands: string | null }>()(
 )
 
 /**
- * Replaces the account's command allowlist. Returns false if the account does not exist.
+ * Returns false if the account does not exist.
  * @param commands the allowlist entries; null allows every command
  */
 export const writeAllowlist = (db: Queries, id: string, commands: string[] | null) =>
@@ -227,7 +227,6 @@ const allowlistOf = statement<{ id: string }>()('allowlist of account', (db, { i
 export const readAllowlist = async (db: Queries, id: string) =>
   (await first(db.run(allowlistOf, { id })))?.allowlist ?? null
 
-/** Columns with an account's limits. A value that an operator has set overrides the service's settings. */
 const overrideColumns = [
   'concurrent_limit',
   'hours_limit',
@@ -286,7 +285,7 @@ const unsuspendOne = statement<{ id: string }>()('unsuspend account', (db, { id 
     .returning('id'),
 )
 
-/** Lifts a suspension. Returns false if the account is marked as deleted or does not exist. */
+/** Returns false if the account is marked as deleted or does not exist. */
 export const unsuspend = (db: Queries, id: string) => hasRow(db.run(unsuspendOne, { id }))
 
 const passwordCosts = statement<{ costAt: number }>()(
@@ -298,8 +297,8 @@ const passwordCosts = statement<{ costAt: number }>()(
 )
 
 /**
- * Returns the number of accounts for each password hash cost, and the installation's ID. If there are no accounts, the
- * only row has a null cost.
+ * Returns the number of accounts for each password hash cost, and the installation's ID. If there are no
+ * accounts, the only row has a null cost.
  * @param costAt index, within a hash, of the byte that contains the cost
  */
 export const countPasswordCosts = (db: Queries, costAt: number) => db.run(passwordCosts, { costAt })
@@ -326,7 +325,7 @@ const removeDone = statement()('remove deleted accounts', (db) =>
     .returning('id'),
 )
 
-/** Removes the accounts that are marked as deleted and have no pods left, with all their data. Returns their IDs. */
+/** Removes the accounts that are marked as deleted and have no pods left. Returns their IDs. */
 export async function removeDeletedAccounts(db: Queries): Promise<string[]> {
   return (await db.run(removeDone)).map(({ id }) => id)
 }

@@ -19,7 +19,7 @@ const isLive = key.and([
   key.or([key('expires_at', 'is', null), key('expires_at', '>', now)]),
 ])
 
-/** SQL for the lifetime with which a key was created. Null means that the key never expires. */
+/** Lifetime with which a key was created. Null means that the key never expires. */
 const firstLifetime = sql<string | null>`case when is_replaced then lifetime else expires_at - created_at end`
 
 const byHash = statement<{ hash: Buffer }>()('api key by hash', (db, { hash }) =>
@@ -53,7 +53,7 @@ const used = statement<{ ids: string[] }>()('api keys were used', (db, { ids }) 
     ),
 )
 
-/** Sets `last_used_at` of the given keys to now. Each key's row is updated at most once a minute. */
+/** Updates each key's row at most once a minute. */
 export const markUsed = (db: Queries, ids: string[]) => done(db.run(used, { ids }))
 
 interface MadeKey {
@@ -78,7 +78,7 @@ const insert = statement<MadeKey>()('insert api key', (db, made) =>
     .returning(shown),
 )
 
-/** Inserts an API key. Returns undefined if the requested expiry has already passed. */
+/** Returns undefined if the requested expiry has already passed. */
 export const insertApiKey = (db: Queries, made: MadeKey) => first(db.run(insert, made))
 
 const toRotate = statement<{ id: string; accountId: string }>()(
@@ -125,7 +125,7 @@ const ofAccount = statement<Page & { accountId: string }>()(
       .limit(limit),
 )
 
-/** Returns one page of the account's API keys, newest first. Revoked keys are omitted. */
+/** Returns the newest keys first. Revoked keys are omitted. */
 export const listApiKeys = (db: Queries, page: Page & { accountId: string }): Promise<ApiKeyRow[]> =>
   db.run(ofAccount, page)
 
@@ -139,7 +139,7 @@ const revoke = statement<{ id: string; accountId: string }>()('revoke api key', 
     .returning('id'),
 )
 
-/** Revokes an API key. Returns false if the account has no such key or it is already revoked. */
+/** Returns false if the account has no such key or the key is already revoked. */
 export const revokeApiKey = (db: Queries, of: { id: string; accountId: string }) => hasRow(db.run(revoke, of))
 
 const count = statement<{ accountId: string }>()('count api keys', (db, { accountId }) =>

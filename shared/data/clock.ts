@@ -1,4 +1,3 @@
-/** PostgreSQL's clock. */
 import { sql } from 'kysely'
 import type { Queries } from './database.ts'
 import { now } from './sql.ts'
@@ -8,13 +7,13 @@ const read = statement()('clock', () => sql<{ now: Date }>`select ${now} as now`
 
 export const readClock = async (db: Queries) => (await only(db.run(read))).now
 
-/** A reading of PostgreSQL's clock, from which this process extrapolates. The result is never ahead of PostgreSQL. */
+/** A reading of PostgreSQL's clock. The extrapolated time is never ahead of PostgreSQL. */
 export interface DatabaseClock {
-  /** PostgreSQL's time, in milliseconds since the Unix epoch. */
+  /** Milliseconds since the Unix epoch. */
   ms: number
-  /** Local `performance.now()` at which the query's result arrived. */
+  /** `performance.now()` at which the query's result arrived. */
   readAt: number
 }
 
-/** Returns the extrapolated current time, in milliseconds since the Unix epoch. */
+/** Extrapolates the current time, in milliseconds since the Unix epoch. */
 export const readOf = ({ ms, readAt }: DatabaseClock): number => ms + performance.now() - readAt

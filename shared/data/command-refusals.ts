@@ -1,6 +1,6 @@
 /**
- * The table `command_refusal`, which counts the commands that an account's allowlist refused on each UTC day. Only this
- * file writes to the table.
+ * The table `command_refusal` counts the refused commands of each account per UTC day. Only this file writes
+ * to the table.
  */
 import { sql } from 'kysely'
 import { limits } from '../contract/limits.ts'
@@ -32,7 +32,7 @@ const ofAccount = statement<{ accountId: string }>()('refused commands', (db, { 
     .orderBy('command_refusal.day', 'desc'),
 )
 
-/** Returns the number of refused commands per UTC day, newest first. Days have the format 2026-11-24. */
+/** Returns the newest day first. Days have the format 2026-11-24. */
 export const readRefusedCommands = (
   db: Queries,
   accountId: string,

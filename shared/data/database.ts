@@ -1,7 +1,8 @@
 /**
- * The process's database connection pool. The ORM creates the pool, builds parameterized statements and runs
- * migrations. Statements run directly on the pool. The ORM's entity manager is not used, because it takes more time
- * than a query.
+ * The process's database connection pool.
+ *
+ * The ORM creates the pool and runs migrations. Statements run directly on the pool, because the ORM's entity
+ * manager takes more time than a query.
  */
 import { MikroORM, type PostgreSqlConnection } from '@mikro-orm/postgresql'
 import { parse } from 'pg-connection-string'
@@ -16,25 +17,25 @@ export interface Queries {
     statement: Statement<Values, Result>,
     ...values: keyof Values extends never ? [] : [Values]
   ): Promise<Result[]>
-  /** Runs plain SQL with a `?` for each parameter. Only tests and benchmarks use it. Row types are not checked. */
+  /** Runs plain SQL with a `?` for each parameter. Only tests and benchmarks use this. */
   query<T extends Row = Row>(sql: string, parameters?: unknown[]): Promise<T[]>
 }
 
 export interface Transactions extends Queries {
-  /** Runs `work` in a transaction, which commits when `work` resolves and rolls back when it rejects. */
+  /** Commits when `work` resolves and rolls back when `work` rejects. */
   transaction<T>(work: (queries: Queries) => Promise<T>): Promise<T>
 }
 
 export interface Database extends Transactions {
   /**
-   * Returns a handle for statements that may wait for a row lock of an account. Each account may use only a few pool
-   * connections through this handle, so a locked row does not delay other accounts.
+   * Returns a handle for statements that may wait for a row lock of an account. Each account may use only a
+   * few connections through its handle, so a locked row does not delay other accounts.
    */
   share(accountId: string): Transactions
   close(): Promise<void>
 }
 
-/** Connection timeouts, in milliseconds. 0 disables a timeout. */
+/** Timeouts in milliseconds. 0 disables a timeout. */
 export interface DatabaseTimeouts {
   /** Maximum time to open a connection, or to wait for a free one in the pool. */
   connection: number
@@ -49,8 +50,8 @@ export interface DatabaseTimeouts {
 }
 
 /**
- * Timeouts of API and worker connections. `statement` is shorter than `answer`, so PostgreSQL cancels a statement
- * before the client reports it as failed. `idle` releases the locks of a process that freezes in a transaction.
+ * `statement` is shorter than `answer`, so PostgreSQL cancels a statement before the client reports it as
+ * failed. `idle` releases the locks of a process that freezes in a transaction.
  */
 export const requestTimeouts: DatabaseTimeouts = {
   connection: 5_000,
@@ -68,7 +69,7 @@ function numbered(sql: string): string {
   return sql.replaceAll('?', () => `$${++count}`)
 }
 
-/** Creates the connection pool. Connections open on demand, so queries succeed again after an outage. */
+/** Connections open on demand, so queries succeed again after an outage. */
 export function openDatabase(url: string, { connections = 10, timeouts = requestTimeouts } = {}): Database {
   const orm = makeOrm(url, { pool: { min: 0, max: connections } }, timeouts)
   const connection = orm.em.getConnection() as PostgreSqlConnection
@@ -113,7 +114,8 @@ async function transact<T>(
     await tracked(client.query('commit'))
     return result
   } catch (error) {
-    // Reports only the first error. On an unusable connection, the rollback would wait for the unfinished statement.
+    // Reports only the first error. On an unusable connection, the rollback would wait for the unfinished
+    // statement.
     if (isUsable) await tracked(client.query('rollback')).catch(ignore)
     throw error
   } finally {
@@ -123,8 +125,8 @@ async function transact<T>(
 }
 
 /**
- * Reports whether the connection is usable after an error. The error must come from PostgreSQL itself, and must not be
- * 25006: connections to a demoted primary remain read-only.
+ * Reports whether the connection is usable after an error. Only an error from PostgreSQL itself leaves the
+ * connection usable, except 25006: connections to a demoted primary remain read-only.
  */
 const leavesUsable = (error: unknown): boolean =>
   error instanceof Error && 'severity' in error && (error as { code?: string }).code !== '25006'
@@ -146,7 +148,6 @@ const queriesOf = (builder: Builder, send: Send): Queries => ({
     (await send({ text: numbered(sql), values })).rows as T[],
 })
 
-/** The methods of `pg.Pool` that this file uses. */
 interface Pool {
   query: Send
   connect(): Promise<PoolClient>
@@ -161,9 +162,8 @@ interface PoolClient {
 }
 
 /**
- * Checks that a new connection is not to a standby, whose data may be outdated. Existing connections need no check,
- * because PostgreSQL closes them when a primary is demoted.
- * @throws if the server is a standby
+ *
+ * @throws if the server is a standby, whose data may be outdated
  */
 async function refuseStandby(client: PoolClient, timeoutMs: number): Promise<void> {
   const { rows } = await client.query({
@@ -183,13 +183,13 @@ interface TypeParsers {
   setTypeParser(oid: number, parse: (text: string) => unknown): void
 }
 
-/** Parses `timestamptz` as Date and `bigint` as number, as the entities declare. No `bigint` value exceeds 2^53. */
+/** Parses `timestamptz` as Date and `bigint` as number. No `bigint` value exceeds 2^53. */
 function parseTypes(types: TypeParsers): void {
   types.setTypeParser(1184, (text) => new Date(text))
   types.setTypeParser(20, Number)
 }
 
-/** Creates the ORM instance. Only migrations use it directly. */
+/** Only migrations use the ORM directly. */
 export function makeOrm(
   url: string,
   options: object = {},

@@ -1,4 +1,4 @@
-/** Every statement that changes the table `exec`. */
+/** All statements that modify the table `exec`. */
 import { type RawBuilder, sql } from 'kysely'
 import type { Queries } from './database.ts'
 import { type ExecEnding, noWorker, type ShownExec, shownColumns, workerLost } from './execs.ts'
@@ -29,20 +29,20 @@ const insertBy = (commitMode: RawBuilder<unknown>, it: StartedExec) => sql<{ id:
   on conflict do nothing
   returning id`
 
-/** SQL that makes a commit return before the WAL is flushed. A PostgreSQL crash can lose the most recent commits. */
+/** Makes a commit return before the WAL is flushed. A PostgreSQL crash can lose the most recent commits. */
 const quick = sql`select set_config('synchronous_commit', 'off', true)`
 
 /** Used without an Idempotency-Key. If a PostgreSQL crash loses the row, the command is not listed. */
 const insert = statement<StartedExec>()('command starts', (_, it) => insertBy(quick, it))
-/** Used with an Idempotency-Key. The row survives a PostgreSQL crash, so a retry does not run the command again. */
+/**
+ * Used with an Idempotency-Key. The row survives a PostgreSQL crash, so a retry does not run the command
+ * again.
+ */
 const insertWithKey = statement<StartedExec>()('command with a key starts', (_, it) =>
   insertBy(sql`select 1`, it),
 )
 
-/**
- * Inserts the row of a command before it starts. Returns false if a row with this ID or Idempotency-Key exists, or if
- * `endsMs` has passed.
- */
+/** Returns false if a row with this ID or Idempotency-Key exists, or if `endsMs` has passed. */
 export const insertExec = (db: Queries, started: StartedExec) =>
   hasRow(db.run(started.idempotencyKey === null ? insert : insertWithKey, started))
 
@@ -55,7 +55,7 @@ interface Ended extends ExecEnding {
   duration_ms: number
 }
 
-/** Stores an exit status. It survives a PostgreSQL crash only if the command has an Idempotency-Key. */
+/** The exit status survives a PostgreSQL crash only if the command has an Idempotency-Key. */
 const endBy = (it: Ended, condition: RawBuilder<unknown>) => sql<{ id: string }>`
   with commit_mode as (
     select set_config('synchronous_commit',
@@ -70,13 +70,13 @@ const endBy = (it: Ended, condition: RawBuilder<unknown>) => sql<{ id: string }>
    where id = ${it.id} and status = 'running' ${condition}
   returning id`
 
-/** Stores an exit status, except in a destroyed sandbox, where every command counts as killed. */
+/** In a destroyed sandbox, every command counts as killed, so no exit status is stored. */
 const end = statement<Ended>()('command ends', (_, it) =>
   endBy(it, sql`and not exists (select from sandbox where id = sandbox_id and destroyed_at is not null)`),
 )
 const endAnyhow = statement<Ended>()('command ends in any sandbox', (_, it) => endBy(it, sql``))
 
-/** Stores an exit status. Returns false if the row already has one, or if the sandbox is destroyed. */
+/** Returns false if the row already has an exit status, or if the sandbox is destroyed. */
 export const writeExit = (db: Queries, ended: Ended) => hasRow(db.run(end, ended))
 
 /** Stores an exit status, even in a destroyed sandbox. Returns false if the row already has one. */
@@ -91,7 +91,7 @@ const settle = statement<{ id: string; isLost: boolean }>()('command has ended',
 )
 
 /**
- * Records that a worker has finished running a command, and returns the exit status stored in its row.
+ * Records that a worker has finished running a command, and returns the exit status stored in the row.
  * @param isLost whether processes of the command may remain; if false, `is_left` is cleared
  */
 export const confirmExited = (db: Queries, id: string, isLost: boolean) =>
@@ -101,7 +101,10 @@ const pid = statement<{ id: string; pid: number }>()('pid of command', (db, { id
   db.updateTable('exec').set({ pid }).where('id', '=', id),
 )
 
-/** Stores the PID of a command that runs in a terminal or a replacement slot. This PID was not known at the insert. */
+/**
+ * Stores the PID of a command that runs in a terminal or a replacement slot. This PID was not known at the
+ * insert.
+ */
 export const recordPid = (db: Queries, id: string, of: number) => done(db.run(pid, { id, pid: of }))
 
 interface LostExec {
@@ -134,8 +137,8 @@ const insertLost = statement<LostExec>()('command is lost', (db, it) =>
 )
 
 /**
- * Inserts a row with the status `lost` for a command that was sent to a worker. Does nothing if the worker has inserted
- * the command's row. Otherwise, the worker's own insert will fail, so the command can no longer start.
+ * Inserts a row with the status `lost`. Does nothing if the worker has inserted the command's row. After this
+ * insert, the worker's own insert fails, so the command can no longer start.
  */
 export const insertLostExec = (db: Queries, lost: LostExec) => done(db.run(insertLost, lost))
 
@@ -144,13 +147,12 @@ interface UnknownEnd {
   sandboxId: string
 }
 
-/** SQL for the time from a command's start until now, or until its sandbox was destroyed, in milliseconds. */
 const durationMs = sql`greatest(0, round(1000 * extract(epoch from
   least(${now}, (select destroyed_at from sandbox where id = exec.sandbox_id)) - exec.started_at)))`
 
 /**
- * Sets the final status of a command whose exit status is unknown: `killed` if its sandbox is destroyed, otherwise
- * `lost`. A row lock on the sandbox prevents a concurrent destroy.
+ * Sets the final status of a command whose exit status is unknown: `killed` if its sandbox is destroyed, and
+ * `lost` if not. A row lock on the sandbox prevents a concurrent destroy.
  */
 const endUnknown = ({ id, sandboxId }: UnknownEnd, more: RawBuilder<unknown>) => sql<ShownExec>`
   with its_sandbox as (select destroyed_at, destroy_reason from sandbox where id = ${sandboxId} for share)
@@ -175,7 +177,7 @@ const lose = statement<UnknownEnd & { stdout: number; stderr: number }>()(
 )
 
 /**
- * Marks a command as lost. The reconciler kills any processes that remain.
+ * The reconciler kills any processes that remain.
  * @param printed number of output bytes that the client received
  * @returns undefined if the command has no row or already has an exit status
  */
@@ -186,7 +188,6 @@ const clearLeft = statement<{ id: string }>()('orphan has ended', (db, { id }) =
   db.updateTable('exec').set({ is_left: false }).where('id', '=', id),
 )
 
-/** Records that a lost command has no processes left. */
 export const markEnded = (db: Queries, id: string) => done(db.run(clearLeft, { id }))
 
 const withdraw = statement<{ ids: string[] }>()(
@@ -198,8 +199,8 @@ const withdraw = statement<{ ids: string[] }>()(
 )
 
 /**
- * Deletes the rows of commands that did not run, including their Idempotency-Keys. Commands that were reported as
- * `lost` keep their rows.
+ * Deletes the rows of commands that did not run, including their Idempotency-Keys. Commands that were
+ * reported as `lost` keep their rows.
  * @returns PostgreSQL's time when the deletion started, in milliseconds since the Unix epoch
  */
 export const takeBackExecs = async (db: Queries, ids: string[]) =>

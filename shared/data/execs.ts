@@ -13,7 +13,7 @@ export const commandSealContext = (execId: string) => `exec-command ${execId}`
 
 const lineCharacters = 300
 
-/** Formats a command as one line of at most 300 characters. Arguments are quoted where necessary. */
+/** Formats a command as one line of at most 300 characters. */
 export function oneLine(command: string | string[]): string {
   const text = typeof command === 'string' ? command : command.map(posixWord).join(' ')
   const line = text.replaceAll(/\s*\n\s*/g, ' ⏎ ')
@@ -43,10 +43,9 @@ export type ShownExec = Pick<ExecRow, (typeof shownColumns)[number]>
 
 export type ExecEnding = Pick<ExecRow, 'status' | 'exit_code' | 'signal' | 'reason' | 'start_error'>
 
-/** The `reason` of a command that is lost because its worker died or does not respond. */
 export const workerLost = 'the worker that ran it was lost'
 
-/** The `worker_id` of a command that no worker has started. */
+/** No worker has started the command. */
 export const noWorker = ''
 
 const destroyReason = statement<{ id: string }>()('end of sandbox of running command', (db, { id }) =>
@@ -59,10 +58,7 @@ const destroyReason = statement<{ id: string }>()('end of sandbox of running com
     .where('destroyed_at', 'is not', null),
 )
 
-/**
- * Returns why the sandbox of a running command was destroyed. Returns undefined if the sandbox is not destroyed or the
- * command is not running.
- */
+/** Returns undefined if the sandbox is not destroyed or the command is not running. */
 export const findDestroyReasonOfExec = (db: Queries, id: string) => first(db.run(destroyReason, { id }))
 
 const byKey = statement<{ sandboxId: string; key: string | null }>()(
@@ -127,16 +123,12 @@ const missing = statement<{ live: string }>()('missing workers', (db, { live }) 
     .union(workers.where('is_left', '=', sql.lit(true)).where('pid', 'is', null))
 })
 
-/**
- * Returns the IDs of workers that are not in `live` but have commands in the table that are running or may have left
- * processes behind.
- */
+/** Returns the workers that are not in `live` but have commands that may still run. */
 export async function findMissingWorkers(db: Queries, live: string[]): Promise<string[]> {
   return (await db.run(missing, { live: JSON.stringify(live) })).map(({ worker_id }) => worker_id)
 }
 
 interface OrphanPage {
-  /** Last ID of the previous page. */
   after: string
   limit: number
 }
@@ -162,10 +154,7 @@ const orphans = statement<OrphanPage & { gone: string }>()('orphans', (db, { gon
     .limit(limit),
 )
 
-/**
- * Returns one page of orphans: running commands of the workers in `gone`, and commands that were reported as lost but
- * may have left processes behind.
- */
+/** Returns one page of orphans. The reconciler kills their processes. */
 export const findOrphans = (db: Queries, gone: string[], page: OrphanPage) =>
   db.run(orphans, { gone: JSON.stringify(gone), ...page })
 export type Orphan = Awaited<ReturnType<typeof findOrphans>>[number]
@@ -178,7 +167,6 @@ const running = statement<{ ids: string[] }>()('running commands', (db, { ids })
     .where('status', '=', 'running'),
 )
 
-/** Returns the IDs of the commands that are running according to their rows. */
 export async function findRunning(db: Queries, ids: string[]): Promise<Set<string>> {
   return new Set((await db.run(running, { ids })).map(({ id }) => id))
 }

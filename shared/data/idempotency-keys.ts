@@ -43,7 +43,7 @@ const remember = statement<NewIdempotencyKey>()(
       ),
 )
 
-/** Stores an Idempotency-Key with its sandbox. Overwrites an expired entry with the same key. */
+/** Overwrites an expired entry with the same key. */
 export const rememberIdempotencyKey = (db: Queries, key: NewIdempotencyKey) => done(db.run(remember, key))
 
 const forget = statement()('forget idempotency keys', (db) =>

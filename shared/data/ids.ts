@@ -4,7 +4,7 @@ import { ulid as freshUlid, monotonicFactory } from 'ulid'
 
 const ulid = monotonicFactory()
 
-/** IDs are lowercase, because they are used as pod names. */
+/** IDs are lowercase, because pod names are. */
 const idOf = (prefix: string) => `${prefix}_${ulid().toLowerCase()}`
 
 export const newAccountId = () => idOf('acc')
@@ -17,16 +17,18 @@ export const newRequestId = () => `req_${randomUUID()}`
 export const newWorkerId = () => idOf('wrk')
 
 /**
- * Returns the name of the pod that is created for a sandbox. Names are derived from IDs, so a 409 on create or a 404 on
- * delete means that an earlier attempt has succeeded.
+ * Pod names are derived from IDs. A 409 on create or a 404 on delete therefore means that an earlier attempt
+ * has succeeded.
  */
 export const podName = (sandboxId: string): string => sandboxId.replace('_', '-')
 
-/** Returns the end of an ID. Only this part is hashed to choose the slot owner (shared/rpc/worker-registry.ts). */
+/** Only the end of an ID is hashed to choose the slot owner (shared/rpc/worker-registry.ts). */
 export const hashKeyOf = (id: string) => id.slice(-hashKeyLength)
 const hashKeyLength = 4
 
-/** Returns a new sandbox ID with the warm pod's hash key, so that the pod's slots stay with the same worker. */
+/**
+ * Returns a new sandbox ID with the warm pod's hash key, so that the pod's slots stay with the same worker.
+ */
 export const newSandboxIdLike = (podName: string) =>
   // Monotonic ULIDs from the same millisecond would differ only in the characters that are replaced here.
   `sbx_${freshUlid().toLowerCase().slice(0, -hashKeyLength)}${hashKeyOf(podName)}`

@@ -1,21 +1,22 @@
-/** The table `installation`, whose only row is inserted by a migration. */
+/** The table `installation`. A migration inserts its only row. */
 import { sql } from 'kysely'
 import type { Queries } from './database.ts'
 import { first, hasRow, statement } from './statement.ts'
 
 const only = statement()('installation', (db) => db.selectFrom('installation').select('id'))
 
-/** Returns the installation ID, which every pod has as a label, or undefined if migrations have not run yet. */
+/** Returns the installation ID, or undefined if migrations have not run yet. */
 export const readInstallation = async (db: Queries) => (await first(db.run(only)))?.id
 
-/** SQL for the real time. Tests move the clock of `sandlot_now()`, which must not affect the reconciler's interval. */
+/** Tests move the clock of `sandlot_now()`, which must not affect the reconciler's interval. */
 const realNow = sql<Date>`clock_timestamp()`
 
 const take = statement<{ seconds: number }>()('claim reconciler pass', (db, { seconds }) =>
   db
     .updateTable('installation')
     .set({ swept_at: realNow })
-    // If the clock was set back, swept_at is in the future. One second is allowed, because the column is rounded.
+    // If the clock was set back, swept_at is in the future. One second is allowed, because the column is
+    // rounded.
     .where(
       sql<boolean>`(swept_at between ${realNow} - ${seconds}::double precision * interval '1 second'
                                     and ${realNow} + interval '1 second') is not true`,

@@ -4,5 +4,5 @@ import { done, statement } from './statement.ts'
 
 const one = statement()('ping', () => sql<{ one: number }>`select 1 as one`)
 
-/** Checks that PostgreSQL responds. Needs no tables, so it also works before the first migration. */
+/** Uses no tables, so the check also works before the first migration. */
 export const ping = (db: Queries) => done(db.run(one))

@@ -1,6 +1,6 @@
 /**
- * Every statement that changes the table `sandbox`: admission, destruction, deletion, and pod state. Only workers
- * change the pod state, and their changes have no effect on a destroyed sandbox.
+ * All statements that modify the table `sandbox`. Only workers change the pod state, and their changes have
+ * no effect on a destroyed sandbox.
  */
 import { type RawBuilder, sql } from 'kysely'
 import type { DestroyReason } from '../contract/sandboxes.ts'
@@ -15,7 +15,6 @@ export interface NewSandbox {
   accountId: string
   name: string | null
   image: string
-  /** The metadata object as JSON. */
   metadata: string
   sealedEnv: Buffer | null
   createdAt: Date
@@ -45,7 +44,7 @@ const insert = statement<NewSandbox>()(
 
 export const insertSandbox = (db: Queries, sandbox: NewSandbox) => done(db.run(insert, sandbox))
 
-/** SQL for the current time, or for the sandbox's start time if PostgreSQL's clock was set back to before it. */
+/** The start time is used if PostgreSQL's clock was set back to before it. */
 const endedNow = sql<Date>`greatest(${now}, coalesce(ready_at, created_at))`
 
 const end = statement<{ id: string; reason: DestroyReason; detail: string | null }>()(
@@ -68,8 +67,10 @@ const end = statement<{ id: string; reason: DestroyReason; detail: string | null
 )
 
 /**
- * Marks a sandbox as destroyed, so that it no longer counts against the quota. The caller must delete the pod. If the
- * sandbox is not ready yet, the reason `pod_failed` becomes `start_failed`. If the sandbox is ready, a call with
+ * Marks a sandbox as destroyed, so that it no longer counts against the quota. The caller must delete the
+ * pod.
+ *
+ * Before the sandbox is ready, the reason `pod_failed` becomes `start_failed`. Afterwards, a call with
  * `start_failed` does nothing.
  * @returns the row if this call destroyed the sandbox, otherwise undefined
  */
@@ -113,7 +114,7 @@ const adopt = statement<OnePod>()('adopt pod', (db, { id, podUid }) =>
 )
 
 /**
- * Records the pod that was created for a sandbox.
+ *
  * @returns false if the sandbox is destroyed, or if it is ready in a different pod
  */
 export const adoptPod = (db: Queries, id: string, podUid: string) => hasRow(db.run(adopt, { id, podUid }))
@@ -132,7 +133,7 @@ const ready = statement<OnePod>()('sandbox is ready', (db, { id, podUid }) =>
 )
 
 /**
- * Marks a sandbox as ready. Billing starts at this time.
+ * Billing starts when a sandbox is marked as ready.
  * @returns the row, or undefined if the sandbox is destroyed or has a different pod
  */
 export const markReady = (db: Queries, id: string, podUid: string) => first(db.run(ready, { id, podUid }))
@@ -158,7 +159,7 @@ const used = statement<OnePod>()('warm pod is used', (db, { id, podUid }) =>
 )
 
 /**
- * Marks a sandbox's warm pod as used. A used pod is not replaced if it dies: the sandbox is destroyed instead.
+ * Marks a sandbox's warm pod as used. If a used pod dies, the sandbox is destroyed.
  * @returns false if the sandbox has a different pod or no pod
  */
 export const markUsed = (db: Queries, id: string, podUid: string) => hasRow(db.run(used, { id, podUid }))
@@ -184,8 +185,8 @@ const drop = statement<OnePod & { newName: string }>()('drop warm pod', (db, { i
 )
 
 /**
- * Detaches an unused warm pod from its sandbox, so that the sandbox starts again in a new pod. The time spent in the
- * first pod remains billed, because clients have already seen it and the billing month may have ended.
+ * Detaches an unused warm pod from its sandbox, so that the sandbox starts again in a new pod. The time in
+ * the first pod remains billed, because clients have already seen it.
  * @returns false if the pod was used or already detached, or if the sandbox is destroyed
  */
 export const dropWarmPod = (db: Queries, id: string, podUid: string) =>
@@ -219,10 +220,7 @@ const forget = statement<{ before: string; limit: number }>()('forget metadata',
     ),
 )
 
-/**
- * Clears the metadata of destroyed sandboxes with IDs before `of.before`, up to `of.limit` rows. Usage is computed from
- * the rest of the row.
- */
+/** Clears the metadata of destroyed sandboxes with IDs before `of.before`, up to `of.limit` rows. */
 export const forgetMetadata = (db: Queries, of: { before: string; limit: number }) => done(db.run(forget, of))
 
 /** CTE that deletes sandboxes and returns the columns from which the outer statement computes their usage. */

@@ -1,6 +1,6 @@
 /**
- * Queries that read the table `sandbox`, the authoritative state of sandboxes. The queries that only workers use are in
- * `sandbox-pods.ts`. Only `sandbox-writes.ts` writes to the table.
+ * Queries that read the table `sandbox`. `sandbox-pods.ts` contains the queries that only workers use, and
+ * `sandbox-writes.ts` the statements that modify the table.
  */
 import { sql } from 'kysely'
 import type { ListedState } from '../contract/sandboxes.ts'
@@ -12,7 +12,7 @@ import { type Builder, first, hasRow, statement } from './statement.ts'
 
 export type { SandboxRow }
 
-/** All columns of the table. Statements list them explicitly, because a prepared `select *` fails after a migration. */
+/** Statements list all columns, because a prepared `select *` fails after a migration. */
 export const sandboxColumns = Object.keys(Sandbox.meta.properties) as (keyof Tables['sandbox'])[]
 
 export const envSealContext = (sandboxId: string) => `sandbox-env ${sandboxId}`
@@ -47,7 +47,9 @@ const active = statement<{ accountId: string }>()('active sandboxes', (db, { acc
     .orderBy('expires_at'),
 )
 
-/** Returns an account's active sandboxes and the seconds until each expires. The first to expire comes first. */
+/**
+ * Returns an account's active sandboxes, and the seconds until each expires. The first to expire comes first.
+ */
 export const findActive = (db: Queries, accountId: string) => db.run(active, { accountId })
 
 const lockOneActive = statement<{ id: string; accountId: string }>()(
@@ -63,8 +65,8 @@ const lockOneActive = statement<{ id: string; accountId: string }>()(
 )
 
 /**
- * Locks an active sandbox's row, so that it cannot be destroyed until the transaction ends. Returns false if the
- * account has no active sandbox with this ID.
+ * Locks an active sandbox's row until the transaction ends, so that the sandbox cannot be destroyed. Returns
+ * false if the account has no active sandbox with this ID.
  */
 export const lockActive = (transaction: Queries, of: { id: string; accountId: string }) =>
   hasRow(transaction.run(lockOneActive, of))
@@ -72,7 +74,7 @@ export const lockActive = (transaction: Queries, of: { id: string; accountId: st
 const everSince = sql<Date>`'-infinity'::timestamptz`
 const clockNow = sql<Date>`clock.now`
 
-/** Columns that the API returns. The pod and the environment, which can be large, are excluded. */
+/** Excludes the pod, and the environment, which can be large. */
 const shownColumns = [
   'id',
   'name',
@@ -87,7 +89,7 @@ const shownColumns = [
   'timings',
 ] as const satisfies (keyof Tables['sandbox'])[]
 
-/** A sandbox as the API returns it. `billed_ms` is the billed time since its creation, in milliseconds. */
+/** `billed_ms` is the billed time since the sandbox's creation. */
 export type ShownSandbox = Pick<SandboxRow, (typeof shownColumns)[number]> & { billed_ms: number }
 export type SandboxOfAccount = ShownSandbox & { now: Date }
 
@@ -105,11 +107,11 @@ const own = statement<{ id: string; accountId: string }>()('own sandbox', (db, {
   selectShown(db).select('clock.now').where('id', '=', id).where('account_id', '=', accountId),
 )
 
-/** Returns a sandbox, or undefined if it does not exist or belongs to another account. */
+/** Returns undefined if the sandbox does not exist or belongs to another account. */
 export const findSandboxOfAccount = (db: Queries, of: { id: string; accountId: string }) =>
   first(db.run(own, of))
 
-/** Builds a separate statement for each state, so that each can use an index. */
+/** A separate statement for each state can use an index. */
 const listIn = (state: ListedState) => ({
   first: list(state, false),
   next: list(state, true),
@@ -129,7 +131,6 @@ const list = (state: ListedState, isNext: boolean) =>
   )
 const lists = { active: listIn('active'), destroyed: listIn('destroyed'), all: listIn('all') }
 
-/** Returns one page of the account's sandboxes, newest first. */
 export const listSandboxesOfAccount = (
   db: Queries,
   accountId: string,

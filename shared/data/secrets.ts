@@ -1,4 +1,7 @@
-/** The table `secret`. Only this file writes to it, except that a trigger deletes a destroyed sandbox's secrets. */
+/**
+ * The table `secret`. Only this file writes to it, except that a trigger deletes a destroyed sandbox's
+ * secrets.
+ */
 import { sql } from 'kysely'
 import type { Queries } from './database.ts'
 import type { RowOf } from './entities/row.ts'
@@ -10,7 +13,7 @@ type Row = RowOf<typeof Secret>
 
 export const secretSealContext = (secretId: string) => `secret ${secretId}`
 
-/** Columns that the API returns. The sealed value is excluded, because only workers can decrypt it. */
+/** Columns that the API returns. Only workers can decrypt the value. */
 const shown = ['id', 'name', 'sandbox_id', 'created_at'] as const
 export type ShownSecret = Pick<Row, (typeof shown)[number]>
 
@@ -35,7 +38,7 @@ export const insertSecret = (db: Queries, secret: NewSecret) => only(db.run(inse
 
 interface SecretPage extends Page {
   accountId: string
-  /** Lists only this sandbox's secrets. Null lists all of the account's secrets. */
+  /** Null lists all of the account's secrets. */
   sandboxId: string | null
 }
 
@@ -52,7 +55,6 @@ const ofAccount = statement<SecretPage>()(
       .limit(limit),
 )
 
-/** Returns one page of secrets, newest first, without their values. */
 export const listSecrets = (db: Queries, page: SecretPage): Promise<ShownSecret[]> => db.run(ofAccount, page)
 
 const ofSandbox = statement<{ accountId: string; sandboxId: string }>()(
@@ -66,7 +68,7 @@ const ofSandbox = statement<{ accountId: string; sandboxId: string }>()(
       .orderBy('sandbox_id', (order) => order.asc().nullsFirst()),
 )
 
-/** Returns a command's secrets: first account-wide ones, then the sandbox's, which take precedence. */
+/** Returns account-wide secrets first, then the sandbox's, which take precedence. */
 export const readSecretsOf = (db: Queries, of: { accountId: string; sandboxId: string }) =>
   db.run(ofSandbox, of)
 

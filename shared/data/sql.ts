@@ -2,18 +2,13 @@
 import { expressionBuilder, type RawBuilder, sql } from 'kysely'
 import type { Tables } from './entities/index.ts'
 
-/**
- * Current time from `sandlot_now()`. It is volatile: a statement that waited for a lock sees the time after the wait.
- */
+/** `sandlot_now()` is volatile, so a statement that waited for a lock sees the time after the wait. */
 export const now = sql<Date>`sandlot_now()`
 
-/**
- * Current time as a subquery, which PostgreSQL evaluates only once, so comparisons with it can use an index. A volatile
- * function would be evaluated for every row.
- */
+/** PostgreSQL evaluates a subquery only once, so comparisons with this time can use an index. */
 export const nowOnce = sql<Date>`(select sandlot_now())`
 
-/** Current UTC day as a `date`, based on {@link nowOnce}. */
+/** Current UTC day as a `date`. */
 export const todayOnce = sql<string>`(${nowOnce} at time zone 'UTC')::date`
 
 const listed = expressionBuilder<Tables, 'api_key' | 'exec' | 'secret'>()
@@ -28,7 +23,7 @@ export interface Page {
 export const isOlder = (before: Page['before']) =>
   listed.or([sql<boolean>`${before}::text is null`, listed('id', '<', before)])
 
-/** SQL for a sandbox's billed time within [since, until), in milliseconds. Includes time in a replaced warm pod. */
+/** A sandbox's billed time within [since, until), in milliseconds. Includes time in a replaced warm pod. */
 export const billedMs = (since: RawBuilder<Date>, until: RawBuilder<Date>): RawBuilder<number> =>
   sql<number>`(billed_ms(ready_at, destroyed_at, expires_at, ${since}, ${until}) +
     billed_ms(first_ready_at, first_ended_at, expires_at, ${since}, ${until}))`

@@ -1,7 +1,8 @@
 /**
- * Typed SQL statements. Kysely checks them against the entities, so a wrong column, a missing value or a changed type
- * is a compile-time error. Each statement is built once, with markers in place of its values. Every connection prepares
- * each statement once, under the statement's name.
+ * Typed SQL statements. Kysely checks them against the entities at compile time.
+ *
+ * Each statement is built once, with markers in place of its values. Every connection prepares each statement
+ * once, under the statement's name.
  */
 import {
   type CompiledQuery,
@@ -15,7 +16,6 @@ import type { Tables } from './entities/index.ts'
 
 export type Builder = Kysely<Tables>
 
-/** A statement with parameters of type `Values` that returns rows of type `Row`. */
 export interface Statement<Values, Row> {
   readonly name: string
   compile(builder: Builder): Compiled<Values, Row>
@@ -41,8 +41,9 @@ class Marker {
 }
 
 /**
- * Defines a statement, as in `statement<{ id: string }>()('sandbox by id', (db, { id }) => db.selectFrom('sandbox')…)`.
- * The statement must list its columns, because a prepared `select *` fails after a migration adds a column.
+ * Defines a statement, as in `statement<{ id: string }>()('sandbox by id', (db, { id }) =>
+ * db.selectFrom('sandbox')…)`. A statement must list its columns, because a prepared `select *` fails after a
+ * migration adds a column.
  * @param name unique among all statements, because PostgreSQL stores the prepared statement under this name
  * @param build receives markers instead of values, and can use them only inside SQL
  */
@@ -64,8 +65,8 @@ export const statement =
 const markers: unknown = new Proxy({}, { get: (_, name) => new Marker(String(name)) })
 
 /**
- * Writes constants into the SQL text instead of passing them as parameters. With a parameter, PostgreSQL could not
- * prove that `status = 'running'` matches a partial index.
+ * Writes constants into the SQL text. With a parameter, PostgreSQL could not prove that `status = 'running'`
+ * matches a partial index.
  */
 class ConstantsInText extends OperationNodeTransformer implements KyselyPlugin {
   transformQuery: KyselyPlugin['transformQuery'] = ({ node, queryId }) => this.transformNode(node, queryId)
@@ -94,5 +95,4 @@ export const only = async <Row>(rows: Promise<Row[]>): Promise<Row> => (await ro
 
 export const hasRow = async (rows: Promise<unknown[]>): Promise<boolean> => (await rows).length > 0
 
-/** Waits for a statement and discards its rows. */
 export const done = async (rows: Promise<unknown[]>): Promise<void> => void (await rows)

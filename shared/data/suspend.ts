@@ -1,12 +1,13 @@
-/** Suspends accounts. */
 import { lockAccount, markSuspended } from './accounts.ts'
 import type { Transactions } from './database.ts'
 import { markDestroyed } from './sandbox-writes.ts'
 import { findActive } from './sandboxes.ts'
 
 /**
- * Suspends an account: destroys its sandboxes, and disables its API keys and logins. The operation is idempotent.
- * @param isDeleted whether to also mark the account as deleted; the reconciler removes the account after its last pod
+ * Suspends an account: destroys its sandboxes, and disables its API keys and logins. The operation is
+ * idempotent.
+ * @param isDeleted whether to also mark the account as deleted; the reconciler removes the account after its
+ *   last pod
  * @returns the IDs of the destroyed sandboxes; the reconciler deletes their pods
  */
 export async function suspend(

@@ -1,6 +1,6 @@
 /**
- * An account's usage is the billed time of its sandboxes. The table `usage_day` contains daily totals of sandboxes
- * whose rows have been deleted. Only this file writes to `usage_day`.
+ * An account's usage is the billed time of its sandboxes. The table `usage_day` contains the usage of deleted
+ * rows, and only this file writes to it.
  */
 import { sql } from 'kysely'
 import type { OverrideColumn } from './accounts.ts'
@@ -19,7 +19,7 @@ interface Month {
   accountId: string
   /** Time up to which usage is counted. Null means now. */
   asOf: Date | null
-  /** UTC month, such as 2026-11. Null for the month of `asOf`. */
+  /** UTC month, such as 2026-11. Null selects the month that contains `asOf`. */
   month: string | null
 }
 
@@ -60,7 +60,7 @@ const ofMonth = statement<Month>()(
 )
 
 /**
- * Returns the account's usage in one month.
+ *
  * @param month UTC month, such as 2026-11; defaults to the current month
  */
 export const readUsage = (db: Queries, accountId: string, month?: string) =>
@@ -100,8 +100,8 @@ const bySandbox = statement<Month & UsagePage>()(
 )
 
 /**
- * Returns the account's usage in one month, and one page of the month's sandboxes, newest first. A single statement
- * reads both, so they are consistent. Sandboxes whose rows have been deleted count only in the total.
+ * Returns the account's usage in one month, and one page of the month's sandboxes. Sandboxes whose rows have
+ * been deleted count only in the total.
  */
 export async function readUsageBySandbox(
   db: Queries,
@@ -140,7 +140,7 @@ const ofAccounts = statement()(
     from account, clock order by id`,
 )
 
-/** Returns all accounts, oldest first, each with its number of active sandboxes and its usage in this month. */
+/** Returns the oldest account first, with the number of active sandboxes and the usage in this month. */
 export const listAccountsWithUsage = (db: Queries) => db.run(ofAccounts)
 
 const toFold = statement<{ before: string; limit: number }>()('sandboxes to fold', (db, { before, limit }) =>

@@ -1,6 +1,6 @@
 /**
- * The table `warm_pod`. Deleting a row claims its pod: only the transaction that deleted the row may assign the pod to
- * a sandbox, and only the worker that deleted the row may delete the pod.
+ * The table `warm_pod`. Deleting a row claims its pod: only the process that deleted the row may assign or
+ * delete the pod.
  */
 import { sql } from 'kysely'
 import type { Queries } from './database.ts'
@@ -12,12 +12,11 @@ export type { WarmPodRow }
 
 const columns = ['name', 'image', 'fingerprint', 'born_at', 'ends_at', 'ready_at', 'uid'] as const
 
-/** Maximum age of a warm pod that can be claimed, in milliseconds. Images and nodes change over time. */
+/** Maximum age of a warm pod that can be claimed. Images and nodes change over time. */
 export const warmPodMs = 60 * 60_000
 
 const all = statement()('warm pods', (db) => db.selectFrom('warm_pod').select(columns).orderBy('born_at'))
 
-/** Returns all warm pods, oldest first. */
 export const findWarmPods = (db: Queries): Promise<WarmPodRow[]> => db.run(all)
 
 interface NewWarmPod {
@@ -50,14 +49,14 @@ const markReady = statement<{ name: string; uid: string }>()('warm pod is ready'
     .returning('name'),
 )
 
-/** Marks a warm pod as ready to be claimed. Returns false if the pod has no row. */
+/** Returns false if the pod has no row. */
 export const markWarm = (db: Queries, name: string, uid: string) => hasRow(db.run(markReady, { name, uid }))
 
 const remove = statement<{ name: string }>()('remove warm pod', (db, { name }) =>
   db.deleteFrom('warm_pod').where('name', '=', name).returning('name'),
 )
 
-/** Deletes a warm pod's row. If this returns true, the caller must delete the pod. */
+/** If this returns true, the caller must delete the pod. */
 export const removeWarmPod = (db: Queries, name: string) => hasRow(db.run(remove, { name }))
 
 const claim = statement<{ image: string; at: Date; until: Date }>()(
@@ -86,8 +85,8 @@ const claim = statement<{ image: string; at: Date; until: Date }>()(
 )
 
 /**
- * Claims the oldest ready warm pod whose deadline is not before the sandbox's expiry. If the transaction rolls back,
- * the pod stays in the pool. Concurrent claims skip each other's locked rows, so no pod is claimed twice.
+ * Claims the oldest ready warm pod whose deadline is not before the sandbox's expiry. Concurrent claims skip
+ * each other's locked rows.
  */
 export const claimWarmPod = (transaction: Queries, wanted: { image: string; at: Date; until: Date }) =>
   first(transaction.run(claim, wanted))

@@ -1,4 +1,7 @@
-/** Caches the result of `load` for `ms` milliseconds. Concurrent callers share one call. Errors are not cached. */
+/**
+ * Caches the result of `load` for `ms` milliseconds. Concurrent callers share one call. Errors are not
+ * cached.
+ */
 export function cacheFor<T>(ms: number, load: () => Promise<T>): () => Promise<T> {
   let last: { result: Promise<T>; at: number } | undefined
   return () => {

@@ -1,6 +1,6 @@
 /**
- * Returns the first index below `count` for which `holds` returns true, or `count` if there is none. The binary search
- * requires that `holds` is also true for every later index.
+ * Returns the first index below `count` for which `holds` returns true, or `count` if there is none. `holds`
+ * must also be true for every later index.
  */
 export function firstIndex(count: number, holds: (index: number) => boolean): number {
   let [low, high] = [0, count]

@@ -1,4 +1,4 @@
-/** Appends chunks to one buffer, whose capacity is at most twice its content. */
+/** Appends chunks to one buffer. The capacity is at most twice the content. */
 export class GrowingBuffer {
   length = 0
   private readonly maxBytes: number

@@ -1,10 +1,10 @@
 /**
- * Messages below this size, in bytes, are copied. A view would keep the entire socket read buffer in memory, which is
- * up to 16 KiB with TLS.
+ * Messages below this size are copied. A view would keep the entire socket read buffer in memory, which is up
+ * to 16 KiB with TLS.
  */
 const smallBytes = 16 * 1024
 
-/** A byte queue that merges small messages into blocks, so that many tiny messages do not each need a Buffer. */
+/** A byte queue that merges small messages into blocks. */
 export class PendingBytes {
   length = 0
   private readonly blocks: Buffer[] = []

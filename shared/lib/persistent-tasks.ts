@@ -11,8 +11,8 @@ export class PersistentTasks {
   }
 
   /**
-   * Runs the task until an attempt succeeds, and returns that attempt's result. If {@link close} is called first, the
-   * retries stop and the promise never settles.
+   * Runs the task until an attempt succeeds, and returns that attempt's result. After {@link close}, the
+   * promise never settles.
    */
   async run<T>(name: string, task: () => Promise<T>): Promise<T> {
     const running = this.repeat(name, task)

@@ -1,4 +1,4 @@
-/** Queue that serves groups in rotation, and the items of each group in order of arrival. */
+/** Serves groups in rotation, and the items of each group in order of arrival. */
 export type RoundRobinQueue<T> = Map<string, T[]>
 
 export function append<T>(queue: RoundRobinQueue<T>, group: string, item: T): void {
@@ -7,7 +7,7 @@ export function append<T>(queue: RoundRobinQueue<T>, group: string, item: T): vo
   else queue.set(group, [item])
 }
 
-/** Removes and returns the next item, if any, and moves its group to the end. */
+/** Removes and returns the next item, and moves its group to the end. */
 export function takeFirst<T>(queue: RoundRobinQueue<T>): T | undefined {
   const [first] = queue
   if (!first) return undefined

@@ -1,8 +1,7 @@
-/** Helpers that stop waiting for a promise. The underlying work is not cancelled. */
 import { addAbortListener } from 'node:events'
 
 /**
- * Waits up to `ms` milliseconds for a promise. A negative timeout counts as 0.
+ * Waits up to `ms` milliseconds for a promise. The underlying work is not cancelled.
  * @param late called after a timeout to return a result or throw; if omitted, a timeout returns undefined
  * @throws if the promise rejects before the timeout
  */
@@ -21,7 +20,7 @@ export async function withTimeout<T, L = undefined>(
 }
 
 /**
- * Waits for a promise until the signal aborts. After that, the promise's result is ignored.
+ * Waits for a promise until the signal aborts. The underlying work is not cancelled.
  * @throws the signal's abort reason, or the error with which the promise rejects
  */
 export async function untilAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {

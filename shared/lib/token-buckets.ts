@@ -1,6 +1,6 @@
 /** In-memory token buckets, one for each owner. */
 
-/** Maximum number of buckets. Above it, the least recently used bucket is dropped, and its owner gets a full one. */
+/** Above this number, the least recently used bucket is dropped, and its owner gets a full one. */
 const maxOwners = 10_000
 /** Buckets count thousandths of a token, so that each millisecond adds `perSecond` units. */
 const token = 1_000
@@ -22,13 +22,18 @@ export class TokenBuckets {
   private readonly now: () => number
   private readonly buckets = new Map<string, Bucket>()
 
-  /** @param now returns the time of a monotonic clock, in milliseconds */
+  /**
+   *
+   * @param now returns the time of a monotonic clock, in milliseconds
+   */
   constructor(rate: Rate, now: () => number = () => performance.now()) {
     this.rate = rate
     this.now = now
   }
 
-  /** Takes one token and returns how many remain. If none is available, returns the milliseconds until one is. */
+  /**
+   * Takes one token and returns how many remain. If none is available, returns the milliseconds until one is.
+   */
   take(owner: string): { remaining: number } | { waitMs: number } {
     const { burst, perSecond } = this.rate
     const bucket = this.refilled(owner)
@@ -39,7 +44,7 @@ export class TokenBuckets {
   }
 
   /**
-   * Takes tokens even if this makes the bucket negative.
+   * Takes tokens even if the bucket becomes negative.
    * @param tokens number of tokens to take; a negative number puts tokens back
    * @returns the milliseconds until the bucket is no longer negative, or 0
    */

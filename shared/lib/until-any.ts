@@ -1,6 +1,5 @@
 import type { EventEmitter } from 'node:events'
 
-/** Waits until the emitter emits any of the events. */
 export async function untilAny(emitter: EventEmitter, events: string[]): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   for (const event of events) emitter.on(event, resolve)

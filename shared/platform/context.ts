@@ -1,4 +1,4 @@
-/** Dependencies of a process: settings, log, metrics, and connections. Other code receives them as one argument. */
+/** Dependencies of a process. Other code receives them as one argument. */
 import type { Redis } from 'ioredis'
 import { openDatabase } from '../data/database.ts'
 import { openQueue } from './jobs.ts'
@@ -12,7 +12,9 @@ import type { Settings } from './settings.ts'
 
 export type Context = ReturnType<typeof openContext>
 
-/** Opens a process's dependencies. Does not wait for PostgreSQL or Redis, which may become available later. */
+/**
+ * Opens a process's dependencies. Does not wait for PostgreSQL or Redis, which may become available later.
+ */
 export function openContext(role: 'api' | 'worker', settings: Settings) {
   const log = openLog(role, settings.logLevel)
   const redis = connectRedis(settings.redisUrl, 'fail-fast', log)
@@ -27,7 +29,7 @@ export function openContext(role: 'api' | 'worker', settings: Settings) {
     metrics: openMetrics(role, memoryBudget),
     memoryBudget,
     db,
-    /** Redis connection whose commands fail immediately while Redis is unavailable. */
+    /** Commands on this connection fail immediately while Redis is unavailable. */
     redis,
     jobs,
     notifications: new Notifications(subscriber),
@@ -43,14 +45,14 @@ export function openContext(role: 'api' | 'worker', settings: Settings) {
   }
 }
 
-/** Interval between checks of the eviction policy, in milliseconds. The policy can change while Redis is running. */
+/** Interval between checks of the eviction policy, which can change while Redis is running. */
 const checkEveryMs = 10_000
-/** Exit code for invalid settings, which a restart would not fix. */
+/** A restart would not fix invalid settings. */
 const wrongSettingsCode = 2
 
 /**
- * Exits if the first check finds that Redis is configured to evict keys, because evictions lose jobs. If a later check
- * finds this, the problem is only logged and reported by /readyz, because the reconciler does the work of lost jobs.
+ * Exits if the first check finds that Redis is configured to evict keys, because evictions lose jobs. Later
+ * findings are only logged and reported by /readyz.
  * @returns a function that stops the checks
  */
 function watchEvictionPolicy(redis: Redis, log: Logger): () => void {

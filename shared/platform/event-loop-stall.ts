@@ -1,13 +1,13 @@
 /**
- * Detects event-loop stalls: the process or machine was frozen, or a synchronous operation took a long time. After a
- * stall, a late reply does not mean that the peer is dead, and peers may consider this process lost.
+ * Detects event-loop stalls, during which the process was frozen or busy. After a stall, a late response does
+ * not mean that the peer is dead, and peers may consider this process lost.
  */
 import { setImmediate } from 'node:timers/promises'
 
 const tickMs = 250
-/** Minimum length of a recorded stall, in milliseconds. Shorter stalls are common and cannot exceed a timeout. */
+/** Minimum length of a recorded stall. Shorter stalls are common and cannot exceed a timeout. */
 const minMs = 1_000
-/** Time after a stall during which received data may still be unread, in milliseconds. */
+/** Time after a stall during which received data may still be unread. */
 const readMs = 3_000
 const rememberMs = 60_000
 
@@ -32,7 +32,9 @@ export function wasStalled(since: number, ms: number = minMs): boolean {
   return stalls.some((stall) => stall.endedAt > since && stall.ms >= ms)
 }
 
-/** Number of event-loop iterations that Node needs to read a chunk and the end of its stream and call the handlers. */
+/**
+ * Node needs this many event-loop iterations to read a chunk and the end of its stream and call the handlers.
+ */
 const iterations = 3
 
 /** Waits until this process has read all data and stream ends that its connections have already received. */
@@ -41,8 +43,8 @@ export async function readPendingInput(): Promise<void> {
 }
 
 /**
- * Sets a liveness timeout. Unlike with setTimeout, the timeout is postponed after an event-loop stall, so that data
- * that has already been received can be read first.
+ * Sets a liveness timeout. After an event-loop stall, the timeout is postponed, so that data that has already
+ * arrived can be read first.
  * @returns a function that clears the timeout
  */
 export function whenSilentFor(ms: number, act: () => void): () => void {

@@ -1,7 +1,8 @@
 /**
- * Jobs that the API adds and workers run. Rows in PostgreSQL are authoritative and jobs only reduce latency, so a job
- * may run twice, late or never. BullMQ generates the job IDs. If the API chose them, BullMQ would ignore a new job with
- * the ID of a retained one.
+ * Jobs that the API adds and workers run. Rows in PostgreSQL are authoritative, so a job may run twice, late
+ * or never.
+ *
+ * BullMQ generates the job IDs. BullMQ would ignore a new job with the ID of a retained one.
  */
 import { type JobsOptions, Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
@@ -14,7 +15,7 @@ export interface Jobs {
   assignPod: { sandboxId: string; requestId: string }
   /** Deletes the pod of a destroyed sandbox. */
   deletePod: { sandboxId: string; requestId: string }
-  /** Destroys an expired sandbox. The job is delayed until `expires_at`. */
+  /** The job is delayed until `expires_at`. */
   expire: { sandboxId: string }
 }
 export type JobName = keyof Jobs
@@ -30,10 +31,6 @@ const options: JobsOptions = {
 }
 
 export interface JobQueue {
-  /**
-   * Adds a job.
-   * @param delayMs minimum delay before the job starts, in milliseconds
-   */
   add<N extends JobName>(name: N, args: Jobs[N], delayMs?: number): Promise<void>
   /** Returns the number of waiting, active, delayed and failed jobs. */
   depth(): Promise<Record<string, number>>
@@ -46,8 +43,8 @@ export interface JobQueue {
  */
 export function openQueue(redis: Redis): JobQueue {
   let opening: Promise<Queue> | undefined
-  // Opens the queue at the first use, and again after a failure. BullMQ queries the Redis version only once, and a
-  // queue stays unusable if this query fails.
+  // Opens the queue at the first use, and again after a failure. BullMQ queries the Redis version only once,
+  // and the queue stays unusable if this query fails.
   const open = async () => {
     if (!opening && redis.status !== 'ready') throw unavailable('Redis is unavailable. Try again.')
     opening ??= openReady(redis).catch((error) => {

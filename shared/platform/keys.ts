@@ -1,7 +1,9 @@
-/** Selects the keys that each kind of process needs, so that a compromised process does not reveal the others. */
+/**
+ * Selects the keys that each kind of process needs, so that a compromised process does not reveal the others.
+ */
 import { publicKeyOf, rpcKeyOf } from './seal.ts'
 
-/** Keys as set in the environment. Each value may be a comma-separated list, whose first key signs and seals. */
+/** Each value may be a comma-separated list, whose first key signs and seals. */
 export interface Keys {
   JWT_SECRET: string
   SECRETS_KEY: string

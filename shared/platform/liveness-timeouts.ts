@@ -1,6 +1,6 @@
 /**
- * Liveness timeouts for API and workers, the cluster, and shells in pods. All are derived from one setting, because
- * some must be shorter than others. test/liveness-timeouts.test.ts checks their order.
+ * Liveness timeouts for API and workers, the cluster, and shells in pods. All are derived from one setting,
+ * because some must be shorter than others.
  */
 
 /** Default of WORKER_LIVENESS_TIMEOUT_SECONDS. */
@@ -8,21 +8,22 @@ export const defaultSeconds = 3
 
 /** All values are in milliseconds. */
 export interface LivenessTimeouts {
-  /** Maximum time until a worker sends `100 Continue`. After that, the API sends the call to another worker. */
+  /**
+   * Maximum time until a worker sends `100 Continue`. After that, the API sends the call to another worker.
+   */
   handOver: number
-  /** Maximum time until a worker with open calls responds to a liveness check. After that, its calls count as lost. */
+  /**
+   * Maximum time until a worker with open calls responds to a liveness check. After that, its calls count as
+   * lost.
+   */
   answer: number
-  /**
-   * Final part of `answer`. If any of the worker's calls transfers bytes in this time, the worker is busy, not lost.
-   */
+  /** Final part of `answer`. A worker whose calls transfer bytes in this time is busy, not lost. */
   last: number
-  /**
-   * Age at which a worker's registry entry expires. Before that, a dead worker is noticed by its refused connections.
-   */
+  /** Age at which a worker's registry entry expires. Until then, refused connections reveal a dead worker. */
   stale: number
   /**
-   * How long a worker must be unregistered before its liveness is checked. When Redis is emptied, all workers are
-   * unregistered for about a second.
+   * How long a worker must be unregistered before its liveness is checked. After Redis is emptied, all
+   * workers are unregistered for about a second.
    */
   missing: number
   /** Maximum time until an unregistered worker responds to its liveness check. */
@@ -31,7 +32,9 @@ export interface LivenessTimeouts {
   cluster: number
   /** Maximum time until the cluster responds to a worker's ping. The ping delays the worker's heartbeat. */
   ping: number
-  /** Interval between pings on a connection to a pod. A shorter one would make a busy API server look dead. */
+  /**
+   * Interval between pings on a connection to a pod. A shorter one would make a busy API server look dead.
+   */
   keepAlive: number
   /** Maximum time until a shell in a pod responds. After that, its connection is considered half-open. */
   shell: number
@@ -42,7 +45,7 @@ export interface LivenessTimeouts {
 }
 
 /**
- * Derives all liveness timeouts from WORKER_LIVENESS_TIMEOUT_SECONDS.
+ *
  * @returns whole milliseconds, as timers require
  */
 export function livenessTimeoutsOf(seconds: number): LivenessTimeouts {
@@ -65,8 +68,8 @@ export function livenessTimeoutsOf(seconds: number): LivenessTimeouts {
 }
 
 /**
- * Returns the stall threshold, in milliseconds. If a worker's event loop stalls for longer, the worker refuses commands
- * that were requested before the stall, because the API may already have reported them as lost.
- * @param answerMs liveness timeout of the API that sent the command, in milliseconds
+ * Returns the stall threshold. After a longer stall, a worker refuses commands that were requested before it,
+ * because the API may already have reported them as lost.
+ * @param answerMs liveness timeout of the API that sent the command
  */
 export const stillMs = (answerMs: number): number => answerMs - 100

@@ -1,12 +1,15 @@
 /**
- * Structured logs. Commands, environments and credentials are never logged. Callers log IDs, numbers, and route
- * patterns instead of URLs.
+ * Structured logs. Commands, environments and credentials are never logged. Callers log IDs, numbers, and
+ * route patterns instead of URLs.
  */
 import { type DestinationStream, type LoggerOptions, type Logger as PinoLogger, pino } from 'pino'
 
 export type Logger = PinoLogger
 
-/** @param out the stream for log lines; the default is stdout */
+/**
+ *
+ * @param out the stream for log lines; the default is stdout
+ */
 export function openLog(role: string, level: string, out: DestinationStream = pino.destination(1)): Logger {
   const options: LoggerOptions = {
     level,
@@ -20,10 +23,14 @@ export function openLog(role: string, level: string, out: DestinationStream = pi
   return pino(options, out)
 }
 
-/** Error codes of broken connections. Their stack traces are not logged, because they contain only Node functions. */
+/**
+ * Error codes of broken connections. Their stack traces contain only Node functions, so they are not logged.
+ */
 const brokenConnection = new Set<unknown>(['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE'])
 
-/** Returns the fields of an error that are safe to log. Database drivers attach query parameters to errors. */
+/**
+ * Returns the fields of an error that are safe to log. Database drivers attach query parameters to errors.
+ */
 function describeError(error: unknown) {
   if (!(error instanceof Error)) return { message: String(error) }
   const { code, sqlState } = error as { code?: unknown; sqlState?: unknown }
@@ -36,15 +43,17 @@ function describeError(error: unknown) {
   }
 }
 
-/** How long further errors with the same cause are counted instead of logged, in milliseconds. */
+/** How long further errors with the same cause are counted instead of logged. */
 const repeatMs = 10_000
-/** Maximum number of causes in memory. At this limit, all causes are forgotten and might be logged again. */
+/** At this limit, all causes are forgotten and might be logged again. */
 const maxCauses = 1_000
 const causes = new Map<string, { loggedAt: number; repeated: number }>()
 
 /**
- * Logs an error that a single cause, such as a cluster outage, can repeat for every pod. Logs each message and cause at
- * most once in ten seconds. The field `repeated` of the next log line is the number of suppressed lines.
+ * Logs an error that a single cause, such as a cluster outage, can repeat for every pod. Each message and
+ * cause is logged at most once in ten seconds.
+ *
+ * The field `repeated` of the next log line is the number of suppressed lines.
  */
 export function logRepeatable(
   log: Logger,
@@ -64,7 +73,7 @@ export function logRepeatable(
   log[level]({ err, ...ids, repeated: known?.repeated || undefined }, message)
 }
 
-/** Returns an error message in which names, IDs and numbers are replaced, because they differ between pods. */
+/** Replaces names, IDs and numbers in an error message, because they differ between pods. */
 const causeOf = (error: unknown): string =>
   (error instanceof Error ? `${error.name} ${error.message.split('\n')[0]}` : String(error)).replaceAll(
     /"[^"]*"|[\w.:-]*\d[\w.:-]*/g,

@@ -1,7 +1,9 @@
 /**
- * A process's memory budget for client data, by account and kind. Bytes are reserved before they are allocated. There
- * is a limit for each account and a total limit. Command output is counted but never refused, because workers drop old
- * output instead (workers/exec/registry.ts).
+ * A process's memory budget for client data, by account and kind. Bytes are reserved before they are
+ * allocated.
+ *
+ * Command output is counted but never refused, because workers drop old output instead
+ * (workers/exec/registry.ts).
  */
 import type { Logger } from './log.ts'
 import { Problem, unavailable } from './problem.ts'
@@ -21,19 +23,17 @@ type StreamKind = 'streams' | 'uploads'
 type LimitedKind = StreamKind | 'requests'
 
 export interface MemoryLimits {
-  /** Limit for each account, in bytes. */
   ofAccount: number
-  /** Limit for all accounts together, in bytes. */
   ofAll: number
 }
 
-/** Memory that the buffers of one streamed response or upload use, in bytes. */
+/** Size of the buffers of one streamed response or upload. */
 const streamBytes = 128 * 1024
 /** Fraction of an account's limit that all unauthenticated requests share. A sign-up needs a few KiB. */
 const unauthenticatedShare = 1 / 4
 /** Extra fraction of the total limit that every account except the largest one may use. */
 const reserveShare = 1 / 4
-/** Minimum time between two log messages about the same account, in milliseconds. */
+/** Minimum time between two log messages about the same account. */
 const logEveryMs = 10_000
 
 interface AccountMemory {
@@ -43,7 +43,6 @@ interface AccountMemory {
 }
 
 export class MemoryBudget {
-  /** Reserved bytes of all accounts, by kind. */
   readonly sums = Object.fromEntries(memoryKinds.map((kind) => [kind, 0])) as Record<MemoryKind, number>
   readonly limits: MemoryLimits
   private readonly log: Logger
@@ -56,7 +55,7 @@ export class MemoryBudget {
   }
 
   /**
-   * Opens an empty reservation.
+   *
    * @param accountId undefined for an unauthenticated request
    */
   open(accountId: string | undefined, kind: MemoryKind): Reservation {
@@ -71,7 +70,7 @@ export class MemoryBudget {
   }
 
   /**
-   * Opens an empty reservation of a kind whose number is limited.
+   *
    * @throws {Problem} `rate_limited` if the account already has `maxOpen` open reservations of this kind
    */
   openLimited(accountId: string, kind: LimitedKind, maxOpen: number): Reservation {
@@ -81,7 +80,7 @@ export class MemoryBudget {
   }
 
   /**
-   * Opens a reservation for a stream's buffers.
+   *
    * @throws {Problem} `rate_limited` if the account has too many open streams or exceeds its memory budget
    */
   openStream(accountId: string, kind: StreamKind, maxOpen = Number.POSITIVE_INFINITY): Reservation {
@@ -95,7 +94,7 @@ export class MemoryBudget {
     }
   }
 
-  /** Reserves bytes. Only {@link Reservation} calls this method. */
+  /** Only {@link Reservation} calls this method. */
   take(accountId: string | undefined, owner: AccountMemory, kind: MemoryKind, bytes: number): void {
     const { ofAccount, ofAll } = this.limits
     const limit = accountId === undefined ? ofAccount * unauthenticatedShare : ofAccount
@@ -121,7 +120,7 @@ export class MemoryBudget {
     this.sums[kind] += bytes
   }
 
-  /** Reports whether the account would hold more bytes than any other. Called only above the total limit. */
+  /** Reports whether the account would hold more bytes than any other account. */
   private holdsMost(owner: AccountMemory, wanted: number): boolean {
     for (const other of this.ofOwner.values()) if (other !== owner && other.bytes >= wanted) return false
     return true
@@ -143,7 +142,6 @@ export class MemoryBudget {
   }
 }
 
-/** Memory that is reserved for one account and kind. */
 export class Reservation {
   private bytes = 0
   private isOver = false
@@ -165,7 +163,7 @@ export class Reservation {
   }
 
   /**
-   * Reserves more bytes.
+   *
    * @throws {Problem} `rate_limited` if a limit is exceeded, or `unavailable` for an unauthenticated request
    */
   add(bytes: number): void {
@@ -174,7 +172,7 @@ export class Reservation {
     this.bytes += bytes
   }
 
-  /** Reserves more bytes. Returns false instead if this would exceed a limit. */
+  /** Returns false if the bytes would exceed a limit. */
   tryAdd(bytes: number): boolean {
     try {
       this.add(bytes)
@@ -184,7 +182,7 @@ export class Reservation {
     }
   }
 
-  /** Moves bytes to a new reservation of another kind. The new reservation must be freed separately. */
+  /** Moves bytes to a new reservation of another kind, which must be freed separately. */
   move(kind: MemoryKind, bytes: number): Reservation {
     const other = this.memoryBudget.open(this.accountId, kind)
     this.give(bytes)

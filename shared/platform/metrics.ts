@@ -1,4 +1,3 @@
-/** Prometheus metrics of the API and the workers. */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import { type MemoryBudget, memoryKinds } from './memory-budget.ts'
 
@@ -8,7 +7,10 @@ export type Metrics = ReturnType<typeof openMetrics>
 const fast = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 const slow = [0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60]
 
-/** Reasons for failed create requests that clients do not cause. The alert SandlotCreatesRefused matches the same list. */
+/**
+ * Reasons for failed create requests that clients do not cause. The alert SandlotCreatesRefused matches the
+ * same list.
+ */
 export const createFaults = [
   'cluster_misconfigured',
   'cluster_unreachable',

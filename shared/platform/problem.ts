@@ -1,13 +1,15 @@
-/** Errors that are returned to clients. Each has a code, and a detail that tells the client what to do next. */
+/**
+ * Errors that are returned to clients. Each has a code, and a detail that tells the client what to do next.
+ */
 import { type ErrorCode, errors } from '../contract/errors.ts'
 
 export interface ProblemExtras {
   /** Value of the `Retry-After` header. It is rounded up to whole seconds. */
   retryAfterSeconds?: number
-  /** Additional members of the problem document. */
+  /** Additional fields of the problem document. */
   members?: Record<string, unknown>
   cause?: unknown
-  /** Cause that metrics report. It is more specific than the error code, and clients do not receive it. */
+  /** Cause that metrics report. Clients do not receive it. */
   reason?: 'no_worker' | 'cluster_unreachable' | 'cluster_misconfigured' | undefined
 }
 
@@ -16,7 +18,6 @@ export class Problem extends Error {
   readonly code: ErrorCode
   readonly retryAfterSeconds: number | undefined
   readonly members: Record<string, unknown>
-  /** Cause for metrics: the specific reason if one was given, otherwise the error code. */
   readonly reason: string
 
   constructor(code: ErrorCode, detail: string, extras: ProblemExtras = {}) {
@@ -32,19 +33,19 @@ export class Problem extends Error {
   }
 }
 
-/** Value of `Retry-After`, in seconds, while a dependency of the service is unavailable. */
+/** `Retry-After`, in seconds, while a dependency of the service is unavailable. */
 const retrySeconds = 2
 
 export const unavailable = (detail: string, cause?: unknown, members: Record<string, unknown> = {}) =>
   new Problem('unavailable', detail, { retryAfterSeconds: retrySeconds, cause, members })
 
-/** Returns the error for requests to create a sandbox while no worker can create one. */
+/** The error for requests to create a sandbox while no worker can create one. */
 export const cannotCreate = (reason: NonNullable<ProblemExtras['reason']>, detail: string) =>
   new Problem('unavailable', detail, { retryAfterSeconds: retrySeconds, reason })
 
 /**
- * Reports whether an error means that PostgreSQL or Redis is unavailable, rather than that the server rejected the
- * request. Neither client library has an error class for this.
+ * Reports whether an error means that PostgreSQL or Redis is unavailable. Neither client library has an error
+ * class for this.
  */
 export function isOutage(error: unknown): boolean {
   for (let at = error; at instanceof Error; at = at.cause) {
@@ -65,5 +66,6 @@ const outageCodes =
 // pg, pg-pool and ioredis report these errors without a code, as does a Redis server with too many clients.
 const outageMessages =
   /Connection (is closed|terminated|ended)|isn't writeable|is not queryable|Command timed out|timeout exceeded|Query read timeout|^ERR max number of clients/
-// Every other Redis error reply concerns the server's state: loading, a replica, out of memory or disk, a new password.
+// Every other Redis error concerns the server's state: loading, a replica, out of memory or disk, a new
+// password.
 const requestErrors = /^(ERR|WRONGTYPE|NOSCRIPT)\b/

@@ -1,4 +1,7 @@
-/** Reads Linux process information. It is plain JavaScript, because the installer must run on older Node versions. */
+/**
+ * Reads Linux process information. This file is plain JavaScript, because the installer must run on older
+ * Node versions.
+ */
 import { readFileSync } from 'node:fs'
 
 /**
@@ -15,10 +18,10 @@ export function isAlive(pid) {
 }
 
 /**
- * Reads /proc/PID/stat of a process (see proc(5)).
+ * Reads /proc/PID/stat (see proc(5)).
  * @param {number} pid
- * @returns {string[] | undefined} the fields starting at field 3, so the state is at index 0; undefined if the process
- *   does not exist or the system is not Linux
+ * @returns {string[] | undefined} the fields starting at field 3, so the state is at index 0; undefined if
+ *   the process does not exist or the system is not Linux
  */
 export function readStat(pid) {
   try {

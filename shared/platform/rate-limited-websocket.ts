@@ -1,6 +1,7 @@
 /**
- * WebSockets with a frame rate limit. All sockets of one owner (an account or a pod) share the limit. Byte
- * limits are not sufficient, because an empty frame takes as much time to process as a large one.
+ * WebSockets with a frame rate limit. All sockets of one owner (an account or a pod) share the limit.
+ *
+ * An empty frame takes as much time to process as a large one, so byte limits are not sufficient.
  */
 import { WebSocket } from 'ws'
 import type { TokenBuckets } from '../lib/token-buckets.ts'
@@ -8,16 +9,18 @@ import type { TokenBuckets } from '../lib/token-buckets.ts'
 const pongIntervalMs = 10
 
 /**
- * A WebSocket that pauses while its owner exceeds the frame rate limit. Frames that have already been read from the
- * socket, up to 100 KiB, are still emitted and counted. Requires `allowSynchronousEvents: false`, which emits one frame
- * per event-loop iteration.
+ * Pauses while its owner exceeds the frame rate limit. Frames that have already been read from the socket, up
+ * to 100 KiB, are still emitted and counted.
+ *
+ * Requires `allowSynchronousEvents: false`, which emits one frame per event-loop iteration.
  */
 export class RateLimitedWebSocket extends WebSocket {
   private readonly pauseReasons = new Set<'rate' | 'reader'>()
 
   /**
-   * Responds to pings, but only to the latest one in each 10 ms, as RFC 6455 permits. Each pong is a separate TLS
-   * record, and a client that receives thousands would process them in one event-loop iteration.
+   * Responds to pings, but only to the latest one in each 10 ms, as RFC 6455 permits. A client would process
+   * thousands of pongs in one event-loop iteration.
+   *
    * Requires `autoPong: false`.
    */
   answerPings(): void {

@@ -1,18 +1,19 @@
-/** Opens Redis connections, and checks the eviction policy that the service depends on. */
 import { Redis, type RedisOptions } from 'ioredis'
 import type { Logger } from './log.ts'
 
-/** Time without data after which a connection is replaced, in milliseconds. No command blocks for this long. */
+/** Time without data after which a connection is replaced. No command blocks for this long. */
 const livenessMs = 3_000
-/** Interval between heartbeats, in milliseconds. They detect an outage or failover before a request fails. */
+/** Heartbeats detect an outage or failover before a request fails. */
 const heartbeatMs = 1_000
-/** Key that each heartbeat deletes. It never exists, but a replica refuses the command and so reveals itself. */
+/**
+ * Each heartbeat deletes this key. It never exists, but a replica refuses the command and so reveals itself.
+ */
 const heartbeatKey = 'sandlot:beat'
 
 type OutageMode = 'fail-fast' | 'retry'
 
 /**
- * Opens a Redis connection. It is replaced after 4 s without a reply, and immediately if the server is no longer a
+ * Opens a Redis connection. It is replaced after 4 s of silence, and immediately if the server is no longer a
  * primary. Commands without a reply are sent again on the new connection.
  * @param url `redis://…`, `rediss://…`, or `unix:///path`, to which `?db=N` can be added
  * @param mode while Redis is unavailable, commands fail immediately (`fail-fast`) or wait (`retry`)
@@ -29,10 +30,10 @@ export function connectRedis(url: string, mode: OutageMode, log: Logger): Redis 
   return open(url.replace(/^unix:\/\//, ''), options, mode, log)
 }
 
-/** Opens a connection. Its `duplicate` method, which BullMQ uses for blocking commands, also calls this function. */
+/** BullMQ calls the connection's `duplicate` method for blocking commands, which also calls this function. */
 function open(url: string, given: RedisOptions, mode: OutageMode, log: Logger): Redis {
   const options: RedisOptions = { ...given, ...leaveReplicas(() => redis, mode, log) }
-  // Uses the RESP2 reply format, in which scripts return arrays and strings.
+  // With RESP2 replies, scripts return arrays and strings.
   const redis: Redis = new Redis(url, { ...options, replyMapping: 'legacy' })
   redis.duplicate = ((other) => open(url, { ...given, ...other }, mode, log)) as Redis['duplicate']
   reportOutage(redis, log)
@@ -40,12 +41,15 @@ function open(url: string, given: RedisOptions, mode: OutageMode, log: Logger): 
   return redis
 }
 
-/** Error replies of a server that is not a usable primary. The server has not executed the command. */
+/** Error replies from a server that is not a usable primary. Such a server has not executed the command. */
 const readOnlyReplies = /^(READONLY|UNBLOCKED|MASTERDOWN|NOREPLICAS|LOADING)\b/
-/** Time between two reconnections while every connection reaches a read-only server, in milliseconds. */
+/** Time between two reconnections while every connection reaches a read-only server. */
 const failoverRetryMs = 1_000
 
-/** Returns options that replace a connection to a read-only server and resend its commands on the new connection. */
+/**
+ * Returns options that replace a connection to a read-only server and resend its commands on the new
+ * connection.
+ */
 function leaveReplicas(get: () => Redis, mode: OutageMode, log: Logger): RedisOptions {
   const left: { socket: unknown; at: number } = { socket: undefined, at: Number.NEGATIVE_INFINITY }
   let pauseMs = 0
@@ -77,7 +81,7 @@ function leaveReplicas(get: () => Redis, mode: OutageMode, log: Logger): RedisOp
   }
 }
 
-/** For `ms` milliseconds, queues commands until the next connection is open instead of failing them immediately. */
+/** For `ms` milliseconds, queues commands until the next connection is open. */
 function queueFor(ms: number, { options }: Redis) {
   options.enableOfflineQueue = true
   setTimeout(() => {
@@ -93,7 +97,6 @@ function sendHeartbeats(redis: Redis) {
   redis.on('close', () => clearInterval(timer))
 }
 
-/** Logs when Redis becomes unavailable and when it is available again. */
 function reportOutage(redis: Redis, log: Logger) {
   let isUnavailable = false
   redis.on('error', (error: Error) => {

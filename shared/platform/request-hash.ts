@@ -1,19 +1,19 @@
 /**
- * Request hashes, for comparing requests that have the same Idempotency-Key. A hash is keyed with RPC_KEY. Otherwise,
- * anyone who can read the database could use it to guess a password in the request.
+ * Request hashes, for comparing requests that have the same Idempotency-Key. A hash is keyed with RPC_KEY, so
+ * a reader of the database cannot use it to guess a password in the request.
  */
 import { createHmac } from 'node:crypto'
 import { deriveKey } from './seal.ts'
 
 /**
- * Returns a keyed hash of a request's JSON. The order of object keys does not affect the hash.
+ * The order of object keys does not affect the hash.
  * @param secrets all values of RPC_KEY, of which the first is used
  */
 export const hashOfRequest = (request: object, [first]: readonly string[]): Buffer =>
   hashUnder(first!, request)
 
 /**
- * Reports whether a hash was computed from this request.
+ *
  * @param secrets all values of RPC_KEY; the hash may have been computed with any of them
  */
 export const isHashOf = (hash: Buffer, request: object, secrets: readonly string[]): boolean =>

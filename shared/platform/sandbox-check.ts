@@ -1,11 +1,10 @@
-/** Sandbox state checks that the API and the workers share. */
 import type { SandboxRow } from '../data/sandboxes.ts'
 import { Problem } from './problem.ts'
 
 type EndedSandbox = Pick<SandboxRow, 'id' | 'destroy_reason' | 'destroy_detail'>
 
 /**
- * Throws the error for a sandbox that does not exist or belongs to another account.
+ *
  * @throws {Problem} `not_found`
  */
 export function refuseMissing(): never {
@@ -13,7 +12,7 @@ export function refuseMissing(): never {
 }
 
 /**
- * Checks that a sandbox is running.
+ *
  * @throws {Problem} `sandbox_destroyed`, or `sandbox_starting` while the sandbox's pod is being created
  */
 export function assertRunning(sandbox: EndedSandbox & Pick<SandboxRow, 'ready_at' | 'destroyed_at'>): void {

@@ -1,10 +1,11 @@
 /**
- * Encryption of secrets, environments and command lines before they are stored in PostgreSQL or Redis. A sealed string
- * can be opened only with the same context.
+ * Encryption of secrets, environments and command lines before they are stored in PostgreSQL or Redis. A
+ * sealed string can be opened only with the same context.
  *
- * Secrets and environments are sealed to a public key (X25519, HKDF, AES-256-GCM; 0.2 ms). The API can seal them, but
- * only workers have SECRETS_KEY and can open them. The API displays command lines, so they are sealed under RPC_KEY,
- * which the API and workers share.
+ * Secrets and environments are sealed to a public key (X25519, HKDF, AES-256-GCM; 0.2 ms). The API can seal
+ * them, but only workers have SECRETS_KEY and can open them.
+ *
+ * The API displays command lines, so they are sealed under RPC_KEY, which the API and workers share.
  */
 import {
   createCipheriv,
@@ -19,13 +20,13 @@ import {
   randomBytes,
 } from 'node:crypto'
 
-/** The first byte of sealed data. It identifies the format. */
+/** The first byte of sealed data identifies the format. */
 const formats = { toPublicKey: 2, underRpcKey: 3 }
 const bytes = { keyId: 4, publicKey: 32, iv: 12, tag: 16 }
 
 export interface Sealer {
   /**
-   * Encrypts a string.
+   *
    * @param context what the string belongs to, such as `sandbox-env sbx_…`; `open` needs the same context
    */
   seal(text: string, context: string): Buffer
@@ -33,7 +34,7 @@ export interface Sealer {
 
 export interface Opener {
   /**
-   * Decrypts sealed data.
+   *
    * @throws if the data was sealed under another key or context, or was modified
    */
   open(sealed: Uint8Array, context: string): string
@@ -109,11 +110,11 @@ export function makeBox(secrets: readonly string[]): Sealer & Opener {
 export const deriveKey = (secret: string, purpose: string): Buffer =>
   Buffer.from(hkdfSync('sha256', secret, '', purpose, 32))
 
-/** Derives the default RPC_KEY from SECRETS_KEY. It reveals nothing about SECRETS_KEY. */
+/** The default RPC_KEY reveals nothing about SECRETS_KEY. */
 export const rpcKeyOf = (secretsKey: string): string =>
   deriveKey(secretsKey, 'sandlot calls key').toString('base64url')
 
-/** Returns the public key of a SECRETS_KEY for SECRETS_PUBLIC_KEY: 32 bytes in base64url. */
+/** Returns SECRETS_PUBLIC_KEY: 32 bytes in base64url. */
 export const publicKeyOf = (secretsKey: string): string =>
   rawOf(createPublicKey(privateKeyOf(secretsKey))).toString('base64url')
 
@@ -136,7 +137,10 @@ const publicKeyFrom = (raw: Buffer): KeyObject =>
 const rawOf = (key: KeyObject): Buffer =>
   key.export({ format: 'der', type: 'spki' }).subarray(der.public.length)
 
-/** Derives the key and IV for one string. They never repeat, because each string is sealed with a new key pair. */
+/**
+ * Derives the key and IV for one string. They never repeat, because each string is sealed with a new key
+ * pair.
+ */
 function agree(ours: KeyObject, theirs: KeyObject, onceRaw: Buffer, raw: Buffer) {
   const shared = diffieHellman({ privateKey: ours, publicKey: theirs })
   const salt = Buffer.concat([onceRaw, raw])

@@ -1,4 +1,3 @@
-/** Warm pool settings. */
 import * as z from 'zod'
 
 /** Minimum and maximum number of warm pods for an image. The actual number follows demand. */
@@ -23,7 +22,7 @@ export interface PoolSettings {
   WARM_POOLS: z.output<typeof poolEntry>[]
 }
 
-/** Returns the pool sizes by image. `WARM_POOL_SIZE` applies to the default image. */
+/** `WARM_POOL_SIZE` applies to the default image. */
 export function readPools({ WARM_POOL_SIZE: size, WARM_POOLS }: PoolSettings, defaultImage: string) {
   const pools = new Map<string, PoolSize>()
   if (size > 0) pools.set(defaultImage, { min: size, max: size })
@@ -31,7 +30,7 @@ export function readPools({ WARM_POOL_SIZE: size, WARM_POOLS }: PoolSettings, de
   return pools
 }
 
-/** Returns an error message if the pool settings contradict each other or SANDBOX_IMAGES, otherwise undefined. */
+/** Returns undefined if the pool settings agree with each other and with SANDBOX_IMAGES. */
 export function poolsProblem(
   { WARM_POOL_SIZE, WARM_POOLS }: PoolSettings,
   { image, images }: { image: string; images: readonly string[] },

@@ -1,6 +1,5 @@
 /**
- * Reads a process's settings from the environment, and validates them once. No other code of the API or the workers
- * reads `process.env`. The client and the scripts have separate settings.
+ * Reads and validates a process's settings once. No other code of the API or the workers reads `process.env`.
  */
 import { resolve } from 'node:path'
 import type * as z from 'zod'
@@ -15,11 +14,10 @@ export class SettingsError extends Error {
   override name = 'SettingsError'
 }
 
-/** Reads the password hash cost, for a program that needs no other setting. */
 export const readPasswordCost = (environment: Record<string, string | undefined>): number =>
   check(Environment.pick({ PASSWORD_SCRYPT_LOG_N: true }), environment).PASSWORD_SCRYPT_LOG_N
 
-/** Returns INTERNAL_HOST and INTERNAL_PORT without checking any other setting. */
+/** Reads no other setting. */
 export function readInternalServer(environment: Record<string, string | undefined>) {
   const env = check(Environment.pick({ INTERNAL_HOST: true, INTERNAL_PORT: true }), environment)
   return { host: env.INTERNAL_HOST, port: env.INTERNAL_PORT }
@@ -31,7 +29,7 @@ export type Role = 'api' | 'worker'
 
 type EnvironmentValues = z.output<typeof Environment>
 
-/** Returns the names of required keys that are not set. Which keys are required depends on the kind of process. */
+/** Required keys depend on the kind of process. */
 function missingKeys(role: Role, env: EnvironmentValues): (keyof EnvironmentValues)[] {
   const needed: (keyof EnvironmentValues)[] =
     role === 'worker'
@@ -45,10 +43,11 @@ export const readDriverSettings = (environment: Record<string, string | undefine
   driverSettings(check(Environment.omit({ DATABASE_URL: true, REDIS_URL: true }), environment))
 
 /**
- * Reads the settings of an API or worker process.
+ *
  * @param environment usually `process.env`
  * @param role determines which keys are required
- * @throws {SettingsError} if settings are missing or invalid; the message names all of them and contains no values
+ * @throws {SettingsError} if settings are missing or invalid; the message names all of them and contains no
+ *   values
  */
 export function readSettings(environment: Record<string, string | undefined>, role: Role = 'api') {
   const env = check(Environment, environment)
@@ -62,7 +61,7 @@ export function readSettings(environment: Record<string, string | undefined>, ro
     production: env.NODE_ENV === 'production',
     logLevel: env.LOG_LEVEL,
     http: { host: env.HOST, port: env.PORT },
-    /** Host names that the API accepts, in addition to the address that it listens on and loopback addresses. */
+    /** Host names that the API accepts in addition to its listen address and loopback addresses. */
     allowedHosts: env.ALLOWED_HOSTS,
     internal: { host: env.INTERNAL_HOST, port: env.INTERNAL_PORT },
     calls: { host: env.INTERNAL_HOST, port: env.RPC_PORT },
@@ -70,12 +69,12 @@ export function readSettings(environment: Record<string, string | undefined>, ro
     memory: { ofAccount: env.MEMORY_PER_ACCOUNT_MIB * mib, ofAll: env.MEMORY_FOR_CLIENTS_MIB * mib },
     databaseUrl: env.DATABASE_URL,
     redisUrl: env.REDIS_URL,
-    /** Keys of session tokens. The first key signs, and all keys verify. */
+    /** The first key signs, and all keys verify. */
     jwtSecrets: env.JWT_SECRET ?? [],
     /** Keys that open secrets and environments. The API needs none. */
     secretsKeys,
     secretsPublicKey: env.SECRETS_PUBLIC_KEY ?? publicKeyOf(secretsKeys[0]!),
-    /** Keys for RPC authentication and stored command lines. The first key seals, and all keys can open. */
+    /** Keys for RPC and stored command lines. The first key seals, and all keys can open. */
     rpcKeys: env.RPC_KEY ?? secretsKeys.map(rpcKeyOf),
     driver: env.SANDBOX_DRIVER,
     ...driver,
@@ -83,10 +82,9 @@ export function readSettings(environment: Record<string, string | undefined>, ro
       directory: resolve(env.SANDBOX_LOCAL_DIR),
       bwrap: env.SANDBOX_LOCAL_BWRAP,
     },
-    /** Warm pool sizes by image. */
     pools: readPools(env, env.SANDBOX_IMAGE),
     quotas: { concurrent: env.QUOTA_CONCURRENT_SANDBOXES, hoursPerMonth: env.QUOTA_SANDBOX_HOURS_PER_MONTH },
-    /** Rate limits in tokens per minute, by token bucket. */
+    /** Rate limits in tokens per minute. */
     rates: {
       sandbox_ops: env.RATE_SANDBOX_OPS_PER_MINUTE,
       sandbox_lifecycle: env.RATE_SANDBOX_LIFECYCLE_PER_MINUTE,
@@ -98,20 +96,20 @@ export function readSettings(environment: Record<string, string | undefined>, ro
       reads: env.RATE_READS_PER_MINUTE,
       changes: env.RATE_CHANGES_PER_MINUTE,
     },
-    /** Addresses and CIDR ranges of the proxies whose X-Forwarded-For header is trusted. */
+    /** Proxies whose X-Forwarded-For header is trusted. */
     trustedProxies: env.TRUSTED_PROXIES,
     password: { logN: env.PASSWORD_SCRYPT_LOG_N, atOnce: env.PASSWORD_HASH_CONCURRENCY },
-    /** How long the rows of destroyed sandboxes are kept, in days. */
+    /** How long the rows of destroyed sandboxes are kept. */
     recordDays: env.SANDBOX_RECORD_DAYS,
     reconcileIntervalSeconds: env.RECONCILE_INTERVAL_SECONDS,
     livenessTimeouts: livenessTimeoutsOf(env.WORKER_LIVENESS_TIMEOUT_SECONDS),
-    /** Maximum time that a stopping process waits for its work to finish, in seconds. */
+    /** Maximum time that a stopping process waits for its work to finish. */
     drainSeconds: env.DRAIN_SECONDS ?? (role === 'api' ? 12 : 20),
-    /** How long an API keeps accepting requests before it starts to drain, in seconds. */
+    /** How long a stopping API keeps accepting requests before it starts to drain. */
     shutdownDelaySeconds: env.SHUTDOWN_DELAY_SECONDS,
-    /** Length of an event-loop stall after which a process exits, in seconds. 0 disables this check. */
+    /** Length of an event-loop stall after which a process exits. 0 disables this check. */
     stallSeconds: env.EVENT_LOOP_STALL_SECONDS,
-    /** How long a client can go without reading pending bytes before its connection is closed, in seconds. */
+    /** How long a client can go without reading pending bytes before its connection is closed. */
     clientStallSeconds: env.CLIENT_STALL_SECONDS,
   }
 }
@@ -121,7 +119,7 @@ function driverSettings(env: Omit<EnvironmentValues, 'DATABASE_URL' | 'REDIS_URL
     kubernetes: {
       kubeconfig: env.KUBECONFIG,
       namespace: env.SANDBOX_NAMESPACE,
-      /** Names of additional network policies that may allow traffic to or from sandboxes. */
+      /** Additional network policies that may allow traffic to or from sandboxes. */
       policies: env.SANDBOX_NETWORK_POLICIES ?? [],
     },
     sandbox: {
@@ -140,14 +138,12 @@ function driverSettings(env: Omit<EnvironmentValues, 'DATABASE_URL' | 'REDIS_URL
       runtimeClass: env.SANDBOX_RUNTIME_CLASS,
       /** Whether pods share their node's user namespace. */
       hostUsers: env.SANDBOX_HOST_USERS === 'yes',
-      /** Scheduling fields of the pods on Kubernetes. */
       placement: {
         nodeSelector: env.SANDBOX_NODE_SELECTOR,
         tolerations: env.SANDBOX_TOLERATIONS ?? [],
         affinity: env.SANDBOX_AFFINITY,
         priorityClassName: env.SANDBOX_PRIORITY_CLASS,
       },
-      /** Names of the Secrets with credentials for private images, in the namespace of the pods. */
       imagePullSecrets: env.SANDBOX_IMAGE_PULL_SECRETS ?? [],
       /** Without egress, the DNS server is a loopback address, so that lookups fail immediately. */
       dnsServers:

@@ -1,31 +1,33 @@
-/** Limits on HTTP connections. They prevent a client from causing much more work than it does itself. */
+/** Limits on HTTP connections. A client cannot cause much more work than it does itself. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { TokenBuckets } from '../lib/token-buckets.ts'
 
 /**
- * Maximum number of unanswered requests on a connection. A connection that exceeds it is destroyed. Node parses all
- * pipelined requests that arrive in one read within one event-loop iteration. Real clients pipeline only a few.
+ * Maximum number of unanswered requests on a connection. Node parses all pipelined requests of one read in
+ * one event-loop iteration. Real clients pipeline only a few.
  */
 const maxUnanswered = 8
 
-/** How long an ended connection is kept so that the response can arrive, in milliseconds. Then it is destroyed. */
+/** How long an ended connection is kept, so that the response can arrive. */
 const lingerMs = 2_000
 
 /**
- * Limits on reading a request body after the response has been sent. Many clients read the response only after they
- * have sent the entire body. Closing a connection with unread bytes resets it, which can discard the response, so the
- * rest of the body is received first. If the body is longer than 256 KiB or of unknown length, the connection is not
- * reused, and everything after another 256 KiB is dropped unparsed. After 15 s or 64 MiB, the connection is closed.
+ * Limits on reading a request body after the response has been sent. Many clients read the response only
+ * after they have sent the entire body, and closing a connection with unread bytes can discard the response.
+ *
+ * If the body is longer than 256 KiB or of unknown length, the connection is not reused, and everything after
+ * another 256 KiB is dropped unparsed. After 15 s or 64 MiB, the connection is closed.
  */
 const unreadBody = { ms: 15_000, parsedBytes: 256 * 1024, bytes: 64 * 1024 * 1024 }
 
 const unansweredOf = new WeakMap<Socket, number>()
 
 /**
- * Applies the connection limits to a request. Call this before anything else handles the request.
- * @returns false if the connection has been destroyed, for example because it had more than 8 unanswered requests
+ * Must be called before anything else handles the request.
+ * @returns false if the connection has been destroyed, for example because it had more than 8 unanswered
+ *   requests
  */
 export function limitRequest(request: IncomingMessage, response: ServerResponse): boolean {
   const { socket } = request
@@ -46,8 +48,8 @@ export function limitRequest(request: IncomingMessage, response: ServerResponse)
 }
 
 /**
- * Calls back when a response is complete or its connection closes, or immediately if either has already happened. A
- * plain 'close' listener that is added after an `await` might never be called.
+ * Calls back when a response is complete or its connection closes, or immediately if either has already
+ * happened. A plain 'close' listener that is added after an `await` might never be called.
  */
 export function onceClosed(response: ServerResponse, callback: () => void): void {
   if (response.closed) callback()
@@ -58,8 +60,8 @@ const hasBody = ({ headers }: IncomingMessage): boolean =>
   'transfer-encoding' in headers || 'content-length' in headers
 
 /**
- * Stops Node's HTTP parser. After a socket is destroyed, the parser continues to create requests from the last read.
- * For 64 KiB, this takes 100 ms on a busy machine. Returning 2 signals a protocol upgrade, which stops the parser.
+ * Stops Node's HTTP parser, which continues to create requests from the last read after its socket is
+ * destroyed. Returning 2 signals a protocol upgrade, which stops the parser.
  */
 function stopParsing(socket: Socket): void {
   const { parser } = socket as Socket & { parser?: { onIncoming: () => number } }
@@ -67,18 +69,21 @@ function stopParsing(socket: Socket): void {
 }
 
 /**
- * Creates a limit on the number of small chunks in a body, because each chunk costs more time than its bytes. The limit
- * is a token bucket of 1,024 chunks, to which every 16 bytes and every 5 ms add one. Typing in a terminal never exceeds
- * the limit.
+ * Limits the number of small chunks in a body. The limit is a token bucket of 1,024 chunks, to which every 16
+ * bytes and every 5 ms add one.
  * @param now returns the time of a monotonic clock, in milliseconds
- * @returns a function to call with the byte count of each chunk; it returns true if the body exceeds the limit
+ * @returns a function to call with the byte count of each chunk; it returns true if the body exceeds the
+ *   limit
  */
 export function makeChunkLimit(now?: () => number): (bytes: number) => boolean {
   const chunks = new TokenBuckets({ perSecond: 200, burst: 1_024 }, now)
   return (bytes) => chunks.spend('', 1 - bytes / 16) > 0
 }
 
-/** Destroys the connection if the request body arrives in too many small chunks, even if nothing reads the body. */
+/**
+ * Destroys the connection if the request body arrives in too many small chunks, even if nothing reads the
+ * body.
+ */
 function limitChunks(request: IncomingMessage): void {
   const isExceededBy = makeChunkLimit()
   const push = request.push.bind(request)
@@ -92,7 +97,7 @@ function limitChunks(request: IncomingMessage): void {
   }
 }
 
-/** Reports whether the body may exceed 256 KiB. The length of a chunked body is unknown. */
+/** The length of a chunked body is unknown. */
 const mayBeLong = ({ headers }: IncomingMessage): boolean =>
   'transfer-encoding' in headers || Number(headers['content-length'] ?? 0) > unreadBody.parsedBytes
 
@@ -131,7 +136,7 @@ function limitUnreadBody(request: IncomingMessage, response: ServerResponse): vo
   })
 }
 
-/** Sends the pending bytes of a socket that is no longer managed by Node's HTTP server, and then closes the socket. */
+/** Closes a socket that Node's HTTP server no longer manages, after the pending bytes have been sent. */
 export function closeGracefully(socket: Duplex): void {
   if (socket.destroyed) return
   socket.on('error', () => socket.destroy())

@@ -1,6 +1,6 @@
 /**
- * Thread that stall.ts starts. It measures time by its own ticks, which pause while the process or machine is
- * suspended, so a suspension does not count as a stall.
+ * Thread that stall.ts starts. It measures time by its own ticks, so a suspension of the machine does not
+ * count as a stall.
  */
 import { write } from 'node:fs'
 import { workerData } from 'node:worker_threads'
@@ -17,7 +17,7 @@ const timer = setInterval(() => {
   clearInterval(timer)
   const message = `The event loop was stalled for ${(ticks * tickMs) / 1000} s. Process ${process.pid} exits.\n`
   write(2, message, end)
-  // If unread output has caused the stall, this write may also block, so the process is killed without waiting for it.
+  // If unread output has caused the stall, this write may also block.
   setTimeout(end, 1_000)
 }, tickMs)
 

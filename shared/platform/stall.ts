@@ -1,6 +1,6 @@
 /**
- * Kills this process if its event loop stalls, because a stalled process serves neither requests nor health checks. The
- * supervisor then starts a new process. The monitoring thread costs 18 MB of memory and 25 ms of CPU.
+ * Kills this process if its event loop stalls, so that the supervisor starts a new process. The monitoring
+ * thread costs 18 MB of memory and 25 ms of CPU.
  */
 import { Worker } from 'node:worker_threads'
 import type { Logger } from './log.ts'
@@ -8,7 +8,7 @@ import type { Logger } from './log.ts'
 const tickMs = 1_000
 
 /**
- * Starts a thread that kills this process when its event loop stalls.
+ *
  * @param seconds length of a stall after which the process is killed; 0 disables the check
  */
 export function exitWhenStalled(seconds: number, log: Logger): void {
@@ -19,7 +19,7 @@ export function exitWhenStalled(seconds: number, log: Logger): void {
     name: 'stall-watcher',
     workerData: { beats, tickMs, maxTicks: Math.ceil((seconds * 1000) / tickMs) },
     execArgv: [],
-    // The thread needs no heap. By default, it would reserve as much memory as the whole process may use.
+    // By default, the thread would reserve as much memory as the whole process may use.
     resourceLimits: { maxOldGenerationSizeMb: 8, maxYoungGenerationSizeMb: 1 },
   })
   watcher.on('error', (err) => log.error({ err }, 'the event-loop monitor has failed'))

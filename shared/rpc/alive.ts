@@ -4,8 +4,8 @@ import { readPendingInput } from '../platform/event-loop-stall.ts'
 import { type Callee, provenTo } from './channel.ts'
 
 /**
- * Sends a liveness check to a worker. Returns `gone` if the connection is refused or breaks, and `silent` if the worker
- * does not respond within `ms` milliseconds.
+ * Returns `gone` if the connection is refused or breaks, and `silent` if the worker does not respond within
+ * `ms`.
  */
 export function checkLiveness(
   worker: Callee & { url: string },

@@ -1,10 +1,12 @@
 /**
- * RPCs from the API to a worker, for commands and files. They use HTTP because they need not be durable and may be
- * large. Over HTTP, a slow reader blocks the command, and a disconnect is noticed immediately. Jobs and Redis streams
- * provide no backpressure, and would store command, stdin and output in Redis. `bench/transport.ts` compares them.
+ * RPCs from the API to a worker, for commands and files. Over HTTP, a slow reader blocks the command, and a
+ * disconnect is noticed immediately.
  *
- * The API sends the body of a call only after the worker's `100 Continue`. A frozen worker therefore never receives a
- * command that the API has sent to another worker in the meantime.
+ * Jobs and Redis streams provide no backpressure, and would store command, stdin and output in Redis.
+ * `bench/transport.ts` compares them.
+ *
+ * The API sends the body of a call only after the worker's `100 Continue`. A frozen worker therefore never
+ * receives a command that the API has sent to another worker.
  */
 import type { Tags } from '../contract/conditions.ts'
 import type { Input } from '../contract/endpoint.ts'
@@ -13,9 +15,9 @@ import type { CreatedFile, FileView, files } from '../contract/files.ts'
 
 /** Calls whose arguments and results are JSON. */
 export interface Calls {
-  /** Starts a command. Returns after the command has exited, or immediately for a background command. */
+  /** Returns after the command has exited, or immediately for a background command. */
   exec: { args: StartExec; result: ExecResult }
-  /** Returns a command's current result. With `wait`, waits until the command has exited. */
+  /** With `wait`, waits until the command has exited. */
   getExec: { args: OneExec & { wait: boolean }; result: ExecResult }
   /** Returns the pid of each of the sandbox's commands that run on this worker. */
   runningPids: { args: InSandbox; result: Record<string, number | null> }
@@ -47,21 +49,21 @@ export interface Calls {
 export type CallName = keyof Calls
 
 /**
- * Calls that stream bytes in one or both directions. If the request body is the client's data, the arguments are sent
- * in a header and must be small. The API forwards the worker's status, headers and body unchanged.
+ * Calls that stream bytes in one or both directions. If the request body is the client's data, the arguments
+ * are sent in a header and must be small.
  */
 export interface Streams {
   /** Starts a command and streams its events to the client. */
   execEvents: { args: StartExec }
-  /** Streams a command's events that follow `lastEventId`, or all of its events. */
+  /** Without `lastEventId`, streams all of the command's events. */
   followExec: { args: OneExec & { lastEventId?: string | undefined } }
   writeStdin: { args: OneExec & { offset?: number | undefined; eof: boolean } }
   readOutput: { args: OneExec & { stream: 'stdout' | 'stderr'; range?: string | undefined } }
-  /** Reads a file or a byte range of it. Supports the conditional requests of RFC 9110. */
+  /** Reads a file or a byte range. Supports the conditional requests of RFC 9110. */
   readRaw: { args: InSandbox & FileName & ReadConditions }
   /** Reads a range of lines, or a file with its secrets redacted. The length is not known in advance. */
   readShown: { args: Calls['viewFile']['args'] }
-  /** Writes a file. Returns a CreatedFile. */
+  /** Returns a CreatedFile. */
   writeRaw: {
     args: InSandbox &
       FileName & {
@@ -90,7 +92,7 @@ export interface ReadConditions {
   isTagged: boolean
 }
 
-/** A file path, as plain text or in base64. Exactly one of the two fields is set. */
+/** A file path, as plain text or in base64. Exactly one field is set. */
 export interface FileName {
   path?: string | undefined
   path_base64?: string | undefined
@@ -99,12 +101,12 @@ export interface FileName {
 export interface StartExec extends InSandbox {
   execId: string
   /**
-   * How the client receives the result: as JSON after the command has exited, as events, or by polling. The default
-   * timeout depends on the mode.
+   * The client receives the result as JSON after the command has exited, as events, or by polling. The
+   * default timeout depends on the mode.
    */
   mode: 'json' | 'events' | 'background'
   request: ExecRequest
-  /** Whether the account has a command allowlist. If so, the worker also checks environment variables. */
+  /** Whether the account has a command allowlist. The worker then checks environment variables too. */
   isListed?: boolean
   idempotencyKey?: string | undefined
 }
@@ -121,20 +123,20 @@ export const callPath = (name: CallName) => `/calls/${name}`
 export const streamPath = (name: StreamCallName) => `/streams/${name}`
 export const isStream = (path: string): boolean => path.startsWith('/streams/')
 export const nameAt = (path: string) => /^\/(?:calls|streams)\/(\w+)$/.exec(path)?.[1]
-/** Paths of the WebSockets to a command and to a port. The API forwards the client's connection unchanged. */
+/** WebSocket paths to a command and to a port. */
 export const attachPath = '/attach'
 export const portPath = '/port'
 
-/** Header that contains a stream's arguments as base64url-encoded JSON when the body is the client's data. */
+/** Contains a stream's arguments as base64url-encoded JSON when the body is the client's data. */
 export const argsHeader = 'x-sandlot-args'
-/** Header that names the account whose memory budget is charged for the body. */
+/** Names the account whose memory budget is charged for the body. */
 export const accountHeader = 'x-sandlot-account'
-/** Header that contains the time, in milliseconds, after which the API considers an unresponsive worker lost. */
+/** Time after which the API considers an unresponsive worker lost. */
 export const livenessTimeoutHeader = 'x-sandlot-liveness-timeout-ms'
-/** Response header of a stream that is set if the body is a {@link CallProblem}. */
+/** Response header that is set if a stream's body is a {@link CallProblem}. */
 export const problemHeader = 'x-sandlot-problem'
 
-/** An error that a worker returns and the API forwards to the client. */
+/** An error that the API forwards from a worker to the client. */
 export interface CallProblem {
   code: string
   detail: string
@@ -143,7 +145,7 @@ export interface CallProblem {
 }
 
 /**
- * Code of a {@link CallProblem} that the client never sees. It means that the request's Idempotency-Key belongs to a
- * command on another worker. The problem's members are `exec_id` and `worker_id`.
+ * The request's Idempotency-Key belongs to a command on another worker, which the fields `exec_id` and
+ * `worker_id` name. The client never sees this code.
  */
 export const execElsewhere = 'exec_elsewhere'

@@ -1,17 +1,21 @@
 /**
- * RPC connections use TLS with pre-shared keys (RFC 4279), without certificates. Each worker has a different key, which
- * is never stored in Redis or PostgreSQL. The handshake authenticates both sides before a call is sent, and TLS
- * prevents reading, modifying and replaying calls. Opening a connection costs 1 to 2 ms of CPU, and connections are
- * reused. Each call costs both sides 20 to 90 µs.
+ * RPC connections use TLS with pre-shared keys (RFC 4279), without certificates. Each worker has a different
+ * key, which is never stored in Redis or PostgreSQL.
  *
- * A MAC on each request would not provide confidentiality. It would also require stored nonces, the hash of a body
- * before the body is complete, and a running MAC for streams.
+ * Opening a connection costs 1 to 2 ms of CPU, and connections are reused. Each call costs both sides 20 to
+ * 90 µs.
+ *
+ * A MAC on each request would not provide confidentiality. It would also require stored nonces, and a running
+ * MAC for streams.
  */
 import { Agent, type AgentOptions, type RequestOptions } from 'node:https'
 import type { TlsOptions } from 'node:tls'
 import { deriveKey } from '../platform/seal.ts'
 
-/** Ephemeral key exchange gives each connection its own key, so a leaked RPC_KEY does not expose earlier traffic. */
+/**
+ * Ephemeral key exchange gives each connection its own key, so a leaked RPC_KEY does not expose earlier
+ * traffic.
+ */
 const suite = {
   ciphers: 'ECDHE-PSK-CHACHA20-POLY1305',
   // Node does not support pre-shared keys with TLS 1.3.
@@ -19,26 +23,25 @@ const suite = {
   maxVersion: 'TLSv1.2',
 } as const
 
-/** The worker that receives a call. */
 export interface Callee {
   id: string
   /** The RPC_KEY that the worker accepts. */
   secret: string
 }
 
-/** Opens the API's connection pool for calls. Each request also needs the options of {@link provenTo}. */
+/** Each request also needs the options of {@link provenTo}. */
 export const openCallAgent = (options: AgentOptions = {}): Agent =>
   // Without a certificate, there is no host name to check. The pre-shared key authenticates the worker.
   new Agent({ ...options, ...suite, checkServerIdentity: () => undefined, maxCachedSessions: 0 })
 
-/** Returns request options that make the TLS handshake fail with any other worker. */
+/** With these request options, the TLS handshake fails with any other worker. */
 export function provenTo({ id, secret }: Callee): RequestOptions {
   const options = { pskCallback: () => ({ identity: keyName(secret), psk: keyOf(secret, id) }) }
   return options as RequestOptions
 }
 
 /**
- * Returns the TLS options of a worker's RPC server.
+ *
  * @param secrets all values of RPC_KEY; accepting several allows key rotation one process at a time
  */
 export function acceptCallsTo(workerId: string, secrets: readonly string[]): TlsOptions {
@@ -46,8 +49,6 @@ export function acceptCallsTo(workerId: string, secrets: readonly string[]): Tls
   return { ...suite, pskCallback: (_socket, name) => keys.get(name) ?? null }
 }
 
-/**
- * Returns a public identifier for a key. It distinguishes keys during a rotation without revealing anything about them.
- */
+/** Distinguishes keys during a rotation without revealing anything about them. */
 const keyName = (secret: string) => deriveKey(secret, 'sandlot call key name').toString('hex').slice(0, 16)
 const keyOf = (secret: string, workerId: string) => deriveKey(secret, `sandlot calls to ${workerId}`)

@@ -1,4 +1,4 @@
-/** The HTTP server on each process's internal port. It serves liveness, readiness and metrics. */
+/** The HTTP server on each process's internal port, for liveness, readiness and metrics. */
 import { createServer, type Server, type ServerResponse } from 'node:http'
 import { ping } from '../data/ping.ts'
 import { countByState } from '../data/sandbox-pods.ts'
@@ -14,7 +14,7 @@ type HealthCheck = () => Promise<unknown>
 
 const checkMs = 2_000
 const readinessKey = 'sandlot:readiness'
-/** Maximum time to receive a request, in milliseconds. The connection is closed after that. */
+/** Maximum time to receive a request. After that, the connection is closed. */
 const requestMs = 20_000
 
 /** Readiness checks that API and workers share, by their names in the response of /readyz. */
@@ -28,10 +28,10 @@ export const commonChecks = ({ db, redis }: Context): Record<string, HealthCheck
   },
 })
 
-/** Reports the shutdown of a process. After SIGTERM, a process drains: it finishes its work before it exits. */
+/** After SIGTERM, a process drains: it finishes its work before it exits. */
 interface Draining {
   isDraining(): boolean
-  /** Returns the number of commands that the worker still serves. APIs do not define it. */
+  /** Returns the number of commands that the worker still serves. APIs do not define this function. */
   countExecs?(): number
 }
 
@@ -85,7 +85,7 @@ async function stateOf(check: HealthCheck): Promise<string> {
   }
 }
 
-/** Sends all metrics. Metrics that require a query are updated first, and keep their old values if the query fails. */
+/** Updates the metrics that require a query. If the query fails, these metrics keep their old values. */
 async function sendMetrics(
   context: Context,
   checks: Record<string, HealthCheck>,
@@ -130,7 +130,7 @@ export const workerChecks = (context: Context): Record<string, HealthCheck> => (
 })
 
 /**
- * Starts listening.
+ *
  * @param setting name of the port's setting, for the error message
  * @returns the port; for port 0, the one that the kernel chose
  * @throws {SettingsError} if the address is invalid or already in use

@@ -1,6 +1,6 @@
 /**
- * Fingerprints of the keys that each process uses. Every process publishes them in Redis. An operator who rotates keys
- * can then check with `npm run admin -- keys` that all processes have the new key.
+ * Fingerprints of the keys that each process uses. Operators who rotate keys compare them with `npm run admin
+ * -- keys`.
  */
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
@@ -12,7 +12,7 @@ import type { Context } from '../platform/context.ts'
 import { deriveKey, publicKeyOf } from '../platform/seal.ts'
 import type { Role, Settings } from '../platform/settings.ts'
 
-/** Settings whose fingerprints are published. For SECRETS_KEY, the API publishes its public key's fingerprint. */
+/** For SECRETS_KEY, the API publishes its public key's fingerprint. */
 export const keyNames = ['JWT_SECRET', 'SECRETS_KEY', 'RPC_KEY'] as const
 export type KeyName = (typeof keyNames)[number]
 
@@ -49,8 +49,8 @@ export function announceKeys({ redis, settings }: Pick<Context, 'redis' | 'setti
 }
 
 /**
- * Returns the processes that published their fingerprints in the last ten seconds. The entries are not signed, because
- * they grant no access.
+ * Returns the processes that published fingerprints in the last ten seconds. The entries are not signed,
+ * because they grant no access.
  */
 export async function listKeyHolders(redis: Redis): Promise<KeyHolder[]> {
   const found: (string | null)[] = []

@@ -1,7 +1,7 @@
 /**
- * Registry of live workers: their addresses, and whether they can reach the cluster. The registry is a Redis hash. Each
- * worker renews its entry every second, and Redis adds its own timestamp. Redis is not trusted, so an entry is valid
- * only if it is recent and signed under RPC_KEY.
+ * Registry of live workers. The registry is a Redis hash, and each worker renews its entry every second.
+ *
+ * Redis is not trusted, so an entry is valid only if it is recent and signed under RPC_KEY.
  */
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import type { Redis } from 'ioredis'
@@ -12,13 +12,12 @@ import { deriveKey } from '../platform/seal.ts'
 
 export interface WorkerEntry {
   id: string
-  /** Base URL of the worker's RPC server. */
   url: string
-  /** Why the worker cannot create sandboxes, such as an unreachable cluster. Null if it can create them. */
+  /** Why the worker cannot create sandboxes. Null if it can create them. */
   driverProblem: string | null
   /** False if only an operator can fix `driverProblem`. */
   isSetUp?: boolean | undefined
-  /** The worker is shutting down: it accepts no new work, but keeps serving its running commands. */
+  /** The worker is shutting down. It accepts no new work, but keeps serving its running commands. */
   isDraining?: boolean | undefined
 }
 
@@ -30,14 +29,16 @@ export interface ListedWorker extends WorkerEntry {
 
 export const announceEveryMs = 1_000
 /**
- * How long an entry is kept after its last renewal, in milliseconds. A worker that cannot reach Redis may still be
- * alive, and other processes need its address to send a liveness check.
+ * How long an entry is kept after its last renewal. A worker that cannot reach Redis may still be alive, and
+ * its address is needed for liveness checks.
  */
 const keptMs = 3_600_000
 /**
- * Maximum difference, in milliseconds, between an entry's signed timestamp and the local clock. Machine clocks may
- * differ by this much, and an attacker who controls Redis can replay an entry for this long. A replay only makes a dead
- * worker appear alive, because no other process can respond to its RPCs (channel.ts).
+ * Maximum difference between an entry's signed timestamp and the local clock. An attacker who controls Redis
+ * can replay an entry for this long.
+ *
+ * A replay only makes a dead worker appear alive, because no other process can respond to its RPCs
+ * (channel.ts).
  */
 const replayMs = 60_000
 const key = 'sandlot:workers'
@@ -62,8 +63,9 @@ const listScript = `
   return live`
 
 /**
- * Registers a worker, or renews its entry.
- * @param secrets all values of RPC_KEY; the entry is signed under each, so that a reader needs only one of them
+ *
+ * @param secrets all values of RPC_KEY; the entry is signed under each, so that a reader needs only one of
+ *   them
  */
 export async function announceWorker(
   redis: Redis,
@@ -79,7 +81,7 @@ export const withdrawWorker = async (redis: Redis, id: string): Promise<void> =>
   await redis.hdel(key, id)
 }
 
-/** Returns all live workers. Entries with an invalid signature or an old timestamp are logged and skipped. */
+/** Logs and skips entries with an invalid signature or an old timestamp. */
 export async function listWorkers({
   redis,
   settings,
@@ -112,7 +114,7 @@ const sign = (secret: string, text: string): Buffer =>
   createHmac('sha256', deriveKey(secret, 'sandlot worker entries')).update(text).digest()
 
 /**
- * Parses an entry and verifies its signature.
+ *
  * @returns undefined if no signature is valid; `at` is the signing time by the worker's clock
  */
 function readEntry(
@@ -147,9 +149,10 @@ function warnOfForgery(log: Logger) {
 export const takesCalls = ({ isDraining }: WorkerEntry): boolean => !isDraining
 
 /**
- * Orders workers for a sandbox by rendezvous hashing, so that all processes compute the same order. The first worker is
- * the sandbox's slot owner and receives its RPCs. A worker that starts or stops affects only the sandboxes that it
- * owns. Only the end of the ID is hashed, because a sandbox shares that end with the warm pod that it claimed.
+ * Orders workers for a sandbox by rendezvous hashing, so that all processes compute the same order. The first
+ * worker is the sandbox's slot owner.
+ *
+ * Only the end of the ID is hashed, which a sandbox shares with the warm pod that it claimed.
  * @param id a sandbox ID or the name of a warm pod
  */
 export function inOrderFor<W extends WorkerEntry>(id: string, workers: W[]): W[] {

@@ -24,7 +24,7 @@ const kinds = [
   { body: { tty: true } },
 ]
 
-test('rejects commands in a sandbox that got a dangerous variable before the allowlist was set', async () => {
+test('rejects commands in a sandbox that already has a dangerous variable', async () => {
   const params = await create({ BASH_ENV: '/workspace/first' })
   await alice.call('createFile', { params, body: { path: 'first', content: 'echo injected' } })
   // Without the list, Debian's bash runs the file.
@@ -43,7 +43,7 @@ test('rejects commands in a sandbox that got a dangerous variable before the all
   expect(await run(await create({ PLAIN: '1' }), ['bash', '-c', 'echo $PLAIN'])).toBe('1\n')
 })
 
-test('rejects commands while a secret that was created before the allowlist has a dangerous name', async () => {
+test('rejects commands while an existing secret has a dangerous name', async () => {
   const params = await create()
   await alice.call('createSecret', { body: { name: 'PERL5OPT', value: '-Mx' } })
   await list(['echo'])

@@ -61,7 +61,7 @@ const allowed = (outcomes: Outcome[]) => outcomes.filter(({ status }) => status 
 /** Number of whole tokens that are refilled in this time. */
 const refilled = (limit: number, ms: number) => Math.floor((ms * limit) / 60_000)
 
-test('each API process has its own buckets for reads and changes, as documented', async () => {
+test('each API process has its own buckets for reads and changes', async () => {
   const alice = await world.account()
   const read = (api: number) => outcomeOf(alice.call('getSandbox', { params: { id: newSandboxId() }, api }))
   const first = await Promise.all(Array.from({ length: 200 }, () => read(0)))
@@ -75,7 +75,7 @@ test('each API process has its own buckets for reads and changes, as documented'
   }
 })
 
-test('of 100 concurrent requests to 4 processes, exactly as many succeed as the bucket has tokens', async () => {
+test('concurrent requests succeed exactly as often as the bucket has tokens', async () => {
   const alice = await world.account()
   const start = performance.now()
   const outcomes = await Promise.all(Array.from({ length: 100 }, (_, n) => operate(alice, n % 4)))
@@ -107,7 +107,7 @@ test('exactly one more request succeeds after the Retry-After delay', async () =
   expect(allowed(outcomes)).toHaveLength(1)
 })
 
-test('accounts at the same address have separate buckets; the keys of one account share a bucket', async () => {
+test("accounts at one address have separate buckets, and an account's keys share one", async () => {
   const alice = await world.account()
   const bob = await world.account()
   const second = await alice.withNewKey()
@@ -123,7 +123,7 @@ test('accounts at the same address have separate buckets; the keys of one accoun
   expect(await destroy(bob, 0)).toMatchObject({ status: 404, remaining: limits.lifecycle - 1 })
 })
 
-test('commands and file requests share a bucket; create and destroy requests share a different one', async () => {
+test('commands and file requests share a bucket; creates and destroys share another', async () => {
   const alice = await world.account()
   const id = newSandboxId()
   const before = await operate(alice, 0)
@@ -240,7 +240,7 @@ describe('buckets per address', () => {
     expect(await statuses(1, { api, from: '127.0.0.5', forwarded: '198.51.100.4' })).toEqual([429])
   })
 
-  test('identifies an IPv6 client by its /64 prefix, and an IPv4 client by its address in any spelling', async () => {
+  test('identifies an IPv6 client by its /64 prefix, an IPv4 client by its address', async () => {
     const api = await startStrict({ TRUSTED_PROXIES: '127.0.0.6' })
     const proxy = { api, from: '127.0.0.6' }
     const seen = []

@@ -39,7 +39,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     expect(line.stderr()).toBe('')
   })
 
-  test('the WebSocket opening response contains the rate limit headers', async () => {
+  test('the WebSocket handshake response contains the rate limit headers', async () => {
     const line = await shell()
     const { headers } = line.opened
     expect(headers['x-ratelimit-limit']).toBe(String(world.settings.rates.sandbox_ops))
@@ -103,7 +103,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     expect(line.bytes('stdout').toString('latin1')).toContain('<nave>')
   })
 
-  test('the stdin of an exec request reaches its terminal as typed input', async () => {
+  test('stdin from an exec request reaches the terminal as typed input', async () => {
     const exec_id = await start({ command: 'read word; echo "got-$word"', tty: true, stdin: 'it\n' })
     expect(await waitForExit(exec_id)).toMatchObject({
       exit_code: 0,
@@ -133,7 +133,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     expect(['signaled', 'lost']).toContain((await line.end()).exit!.status)
   })
 
-  test('delivers input completely and in order, even when a lot of it is pending', async () => {
+  test('delivers all input in order, even when much of it is pending', async () => {
     const command = 'until [ -e go ]; do sleep 0.1; done; sha256sum'
     const line = await open(await start({ command, background: true }))
     const hash = createHash('sha256')
@@ -148,7 +148,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     expect(line.stdout()).toContain(hash.digest('hex'))
   })
 
-  test("after a command's WebSocket connection breaks, the command keeps running for the grace period", async () => {
+  test('a command keeps running for the grace period after its WebSocket breaks', async () => {
     const exec_id = await start({ command: 'read -r _; head -c 30000000 /dev/zero', background: true })
     const line = await open(exec_id)
     line.stopReading()
@@ -223,7 +223,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     )
   })
 
-  test('closes a WebSocket when its key is revoked; the command keeps running for other clients', async () => {
+  test('revoking a key closes its WebSockets but does not stop the command', async () => {
     const other = await alice.withNewKey()
     const execId = await start({ command: ['cat'], tty: true })
     const line = await open(execId, other)

@@ -41,7 +41,7 @@ describeOnBothDrivers('a command in the background', (driver) => {
     expect(await ended(params)).toMatchObject({ status: 'exited', exit_code: 0, stdout: 'so far\nthe end\n' })
   })
 
-  test('stdin requests carry an offset, so a retried request does not write any byte twice', async () => {
+  test('a retried stdin request writes no byte twice', async () => {
     const params = await start({ command: ['cat'] })
     expect((await write(params, 'one ')).body).toEqual({ offset: 4, eof: false })
     expect((await write(params, 'two ', { offset: 4 })).body).toEqual({ offset: 8, eof: false })
@@ -59,7 +59,7 @@ describeOnBothDrivers('a command in the background', (driver) => {
     await expect(write(params, 'x')).rejects.toMatchObject({ status: 409, code: 'exec_finished' })
   })
 
-  test('a background command can read the start of its stdin while the rest is still being sent', async () => {
+  test('a background command can read stdin that is still being sent', async () => {
     const params = await start({ command: ['cat'] })
     const body = new TransformStream<Uint8Array, Uint8Array>()
     const writer = body.writable.getWriter()
@@ -95,7 +95,7 @@ describeOnBothDrivers('a command in the background', (driver) => {
     expect(Buffer.from(await raw.bytes()).equals(bytes)).toBe(true)
   })
 
-  test("returns a background command's output as raw bytes, either all of it or a range", async () => {
+  test("returns all or a range of a background command's output as raw bytes", async () => {
     const params = await start({ command: 'printf "0123456789"; printf "\\377" >&2' })
     await ended(params)
     expect(await output(params)).toEqual({ status: 200, range: null, text: '0123456789' })
@@ -129,7 +129,7 @@ describeOnBothDrivers('a command in the background', (driver) => {
     await alice.call('stopExec', { params: alone })
   })
 
-  test.concurrent('sends a background command the requested signal; TERM is followed by KILL', async () => {
+  test.concurrent('sends the requested signal to a background command, and KILL after TERM', async () => {
     const polite = await start({
       command: 'trap "echo bye; exit 9" USR1; echo up; while :; do sleep 0.1; done',
     })
@@ -156,7 +156,7 @@ describeOnBothDrivers('a command in the background', (driver) => {
   })
 
   test.skipIf(driver !== 'local')(
-    'a command can run as long as its sandbox, and is killed when the sandbox expires',
+    'a command can run until its sandbox expires, and is then killed',
     { concurrent: true },
     async () => {
       const { id } = (await alice.call('createSandbox')).body
@@ -211,7 +211,7 @@ describeOnBothDrivers('a command in the background', (driver) => {
     })
   })
 
-  test('a background command cannot be found by a different account or through a different sandbox', async () => {
+  test('a background command cannot be found by another account or through another sandbox', async () => {
     const params = await start({ command: ['cat'] })
     const bob = await world.account()
     await expect(bob.call('getExec', { params })).rejects.toMatchObject({ status: 404, code: 'not_found' })

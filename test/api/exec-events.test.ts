@@ -74,7 +74,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
     expect(all.map((event) => event.id)).toEqual(['0-0', '5-0', '5-3', '5-3'])
   })
 
-  test('events never split a character, and contain output that is not UTF-8 as base64', async () => {
+  test('events never split a character and encode non-UTF-8 output as base64', async () => {
     // One byte at a time, so that any boundary would split a character.
     const text = 'ä€🎈'
     const slow =
@@ -131,7 +131,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
     expect(rest.at(-1)!.data).toMatchObject({ status: 'exited', exit_code: 0 })
   })
 
-  test.concurrent('a HEAD request returns only headers, and does not make the command wait for a reader', async () => {
+  test.concurrent('a HEAD request does not make the command wait for a reader', async () => {
     const command = ['sh', '-c', 'read go; head -c 12000000 /dev/zero']
     const { body } = await alice.call('execCommand', { params, body: { command, background: true } })
     const one = { ...params, exec_id: body.id }
@@ -194,7 +194,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
     expect(events[0]!.id).toBe(`${20_000_004 - kept.length}-0`)
   })
 
-  test('destroying a sandbox ends all its event streams immediately, with the status `killed`', async () => {
+  test('destroying a sandbox immediately ends its event streams with `killed`', async () => {
     const other = (await alice.call('createSandbox')).body.id
     const streams = await Promise.all(
       ['a', 'b'].map((word) => open({ command: `echo ${word}; sleep 60` }, { params: { id: other } })),

@@ -14,7 +14,7 @@ async function sandboxOf(account: Account) {
 const headers = { 'idempotency-key': 'once' }
 const count = { command: 'echo x >> runs; sleep 0.5; wc -l < runs; exit 4' } satisfies ExecRequest
 
-test('concurrent requests with the same key to two API processes run one command and share its result', async () => {
+test('concurrent requests with the same key run one command and share its result', async () => {
   const alice = await world.account()
   const params = await sandboxOf(alice)
   const answers = await Promise.all(
@@ -66,7 +66,7 @@ test('a large stdin is compared as part of the request', async () => {
   await expect(run(`${stdin}two`)).rejects.toMatchObject({ status: 409, code: 'idempotency_conflict' })
 })
 
-test('a retry reaches the worker that runs the command, even if a different worker now owns the slots', async () => {
+test('a retry reaches the worker that runs the command, even if slot ownership changed', async () => {
   const alice = await world.account()
   const params = await sandboxOf(alice)
   const body: ExecRequest = { command: 'echo x >> runs; while ! test -e go; do sleep 0.1; done; cat runs' }
@@ -87,7 +87,7 @@ test('a retry reaches the worker that runs the command, even if a different work
   for (const worker of extra) await worker.stop()
 })
 
-test("if a command's worker no longer exists, a retry reports the command as lost and does not rerun it", async () => {
+test("after a worker's death, a retry reports the command as lost", async () => {
   const alice = await world.account()
   const params = await sandboxOf(alice)
   const body: ExecRequest = { command: 'echo x >> runs; sleep 60' }

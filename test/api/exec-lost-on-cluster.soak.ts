@@ -122,7 +122,7 @@ describe.skipIf(!hasCluster)('lost commands on a cluster', () => {
     })
   })
 
-  test('when the cluster connection breaks, a command is reported as lost within 5 s and later ended', async () => {
+  test('when the cluster connection breaks, a command is reported as lost within 5 s', async () => {
     const streams = await runOnEveryStream('602')
     expect(await countOf('slee[p] 602')).toBe(2)
     world.wire!.cut()

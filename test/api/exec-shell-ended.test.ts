@@ -54,7 +54,7 @@ describeOnBothDrivers('a command that signals the shell of its slot', (driver) =
     expect(stdout).toMatch(driver === 'local' ? /^before\n$/ : /^before\n(after\n)?$/)
   })
 
-  test('a command that kills all visible processes is lost, or on Kubernetes is killed with its pod', async () => {
+  test('a command that kills all visible processes is lost, or killed with its pod', async () => {
     const at = { id: (await alice.call('createSandbox')).body.id }
     const box = inside(alice, at)
     const result = await box.sh(`kill -9 -1; ${sleep(7209)}`)
@@ -64,7 +64,7 @@ describeOnBothDrivers('a command that signals the shell of its slot', (driver) =
     } else expect(result).toMatchObject({ status: 'killed', reason: 'pod_failed', exit_code: null })
   })
 
-  test("a command that leaves its shell's session and kills the shell is lost; no process remains", async () => {
+  test('a command that leaves its session and kills its shell leaves no process', async () => {
     const result = await exec({ command: ['setsid', 'sh', '-c', `kill -9 $PPID; ${sleep(7202)}`] })
     expect(await countOf('slee[p] 7202')).toBe(0)
     expect(result).toMatchObject(lost)
@@ -80,7 +80,7 @@ describeOnBothDrivers('a command that signals the shell of its slot', (driver) =
     expect(result).toMatchObject({ ...lost, stdout: 'go\n' })
   })
 
-  test('a background command that kills its shell is reported as lost and leaves no processes behind', async () => {
+  test('a background command that kills its shell is lost and leaves no processes', async () => {
     const result = await inBackground({ command: `kill -9 $PPID; ${sleep(7204)}` })
     expect(await countOf('slee[p] 7204')).toBe(0)
     expect(result).toMatchObject(lost)
@@ -106,7 +106,7 @@ describeOnBothDrivers('a command that signals the shell of its slot', (driver) =
     },
   )
 
-  test("reports a command's exit status even if the command sends signals such as TERM to its shell", async () => {
+  test('reports the exit status of a command that sends signals to its shell', async () => {
     const signals =
       'HUP INT QUIT ILL TRAP ABRT BUS FPE USR1 SEGV USR2 PIPE ALRM TERM XCPU XFSZ VTALRM PROF SYS'
     const result = await sh(`for s in ${signals}; do kill -$s $PPID; done; exit 5`)
@@ -117,13 +117,13 @@ describeOnBothDrivers('a command that signals the shell of its slot', (driver) =
     expect(await sh('kill -SEGV 0; sleep 7206')).toMatchObject({ status: 'signaled', signal: 'SIGSEGV' })
   })
 
-  test("a command that suspends its shell is ended by the command's timeout and leaves no processes", async () => {
+  test('a command that suspends its shell is ended by its timeout', async () => {
     const result = await sh('kill -STOP $PPID; sleep 7207 & exit 3', { timeout_ms: 500 })
     expect(await countOf('slee[p] 7207')).toBe(0)
     expect(result).toMatchObject({ status: 'timed_out', exit_code: null, signal: null })
   })
 
-  test('if a command has suspended its shell, KILL resumes the shell, which then reports the exit status', async () => {
+  test('KILL resumes a suspended shell, which then reports the exit status', async () => {
     const result = await inBackground({ command: 'kill -STOP $PPID; exit 3' }, async (exec_id) => {
       await world.eventually(
         async () => (await sh("grep -lE '^State:\\sT' /proc/*/status")).exit_code === 0,

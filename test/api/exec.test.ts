@@ -43,7 +43,7 @@ describeOnBothDriversAtOnce('exec', (driver) => {
     })
   })
 
-  test('running a missing program or shell builtin exits with 127, and running a folder exits with 126', async () => {
+  test('running a missing program exits with 127, and running a folder exits with 126', async () => {
     expect((await exec({ command: ['no-such-program'] })).exit_code).toBe(127)
     expect((await exec({ command: ['exit', '3'] })).exit_code).toBe(127)
     expect((await exec({ command: ['/etc'] })).exit_code).toBe(126)
@@ -63,14 +63,14 @@ describeOnBothDriversAtOnce('exec', (driver) => {
     },
   )
 
-  test('a command can have a relative or absolute cwd, and exits with 126 if cwd does not exist', async () => {
+  test('a relative or absolute cwd works, and a missing one exits with 126', async () => {
     await sh('mkdir -p /workspace/deep/er')
     expect((await sh('pwd', { cwd: 'deep/er' })).stdout).toBe('/workspace/deep/er\n')
     expect((await sh('pwd', { cwd: '/tmp' })).stdout).toBe('/tmp\n')
     expect((await sh('pwd', { cwd: 'nowhere' })).exit_code).toBe(126)
   })
 
-  test("a command's environment overrides the sandbox's environment, for any variable names and values", async () => {
+  test("a command's environment overrides the sandbox's environment", async () => {
     const env = { BOTH: 'exec', QUOTES: `'"$(id)\`\\`, LINES: 'a\nb', UID: '5', PPID: '6', OPTIND: 'x' }
     const { stdout, stderr } = await exec({ command: ['env'], env })
     for (const line of [
@@ -118,7 +118,7 @@ describeOnBothDriversAtOnce('exec', (driver) => {
     expect(await exec({ command: ['true'], stdin: 'x'.repeat(1_000_000) })).toMatchObject({ exit_code: 0 })
   })
 
-  test("a timeout kills the command's whole process group, and the response contains the output", async () => {
+  test('a timeout kills the whole process group and returns the output', async () => {
     const result = await sh('echo before; sleep 61 & sleep 62', { timeout_ms: 500 })
     expect(result).toMatchObject({ status: 'timed_out', exit_code: null, signal: null, stdout: 'before\n' })
     expectDurationBelow(result.duration_ms, 10_000)
@@ -130,13 +130,13 @@ describeOnBothDriversAtOnce('exec', (driver) => {
     expect(result).toMatchObject({ status: 'timed_out', stdout: 'stubborn\n' })
   })
 
-  test('a background process does not delay the response, and is still running during the next command', async () => {
+  test('a background process does not delay the response and keeps running', async () => {
     const { stdout, duration_ms } = await sh('sleep 300 & echo $!')
     expectDurationBelow(duration_ms, 5_000)
     expect((await sh(`kill -0 ${stdout.trim()} && kill ${stdout.trim()}`)).exit_code).toBe(0)
   })
 
-  test('large output is truncated to its beginning and end, with the omitted and total byte counts', async () => {
+  test('large output is truncated to its beginning and end, with byte counts', async () => {
     const result = await sh('echo first; head -c 3000000 /dev/zero | tr "\\0" x; echo; echo last')
     expect(result.stdout_bytes).toBe(3_000_012)
     expect(result.truncated).toBe(true)
@@ -181,7 +181,7 @@ describeOnBothDriversAtOnce('exec', (driver) => {
     expect((await running).body).toMatchObject({ status: 'killed', exit_code: null, stdout: 'up\n' })
   })
 
-  test('if a worker is killed, its command is reported as lost, and a different worker runs the next one', async () => {
+  test('if a worker dies, its command is lost and another worker runs the next one', async () => {
     const running = alice.call('execCommand', { params, body: { command: 'touch here; sleep 60' } })
     await world.eventually(async () => (await sh('test -e here')).exit_code === 0, 10_000)
     await Promise.all(world.workers.map((worker) => worker.kill()))

@@ -11,7 +11,7 @@ describeOnEveryImage('raw files', ({ driver, env }) => {
   const { world, alice, params, sh } = shareSandbox({ driver, env })
   const { passBothWays } = rawFiles({ world, alice, params })
 
-  test('uploads and downloads more than 100 MB without increasing the memory use of any process', async () => {
+  test("transferring more than 100 MB does not increase any process's memory use", async () => {
     // V8 collects garbage late, so the growth is only required to be far below the size of the file.
     await passBothWays(64 * mebibyte)
     const processes = [...world.apis, ...world.workers]

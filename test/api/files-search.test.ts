@@ -41,7 +41,7 @@ describeOnEveryImageAtOnce('changing and searching files', ({ driver, env }) => 
     )
   })
 
-  test('an edit with several matches or none reports the matching or similar lines and changes nothing', async () => {
+  test('an edit without exactly one match changes nothing and lists the candidates', async () => {
     await create('several', 'a\nsame\nb\nsame\n  other(\n')
     await expect(edit({ path: 'several', old: 'same', new: 'x' })).rejects.toMatchObject({
       status: 409,
@@ -93,7 +93,7 @@ describeOnEveryImageAtOnce('changing and searching files', ({ driver, env }) => 
       alice.call('writeRawFile', { params, query: { path }, bytes: Buffer.from(content) }),
   }
 
-  test('an edit of a read-only file fails, returns the reason and changes nothing', async () => {
+  test('an edit of a read-only file fails with the reason', async () => {
     await create('shut', 'old')
     await sh('chmod a-w shut')
     for (const [way, write] of Object.entries(writes)) {
@@ -145,7 +145,7 @@ describeOnEveryImageAtOnce('changing and searching files', ({ driver, env }) => 
       await expect(edit({ ...body, path })).rejects.toMatchObject({ status, code })
   })
 
-  test('lists a directory sorted by name, with types, sizes, modes, times and link targets', async () => {
+  test('lists a directory sorted by name, with the metadata of each entry', async () => {
     await sh(`mkdir -p list && cd list && printf abc > 'b b' && mkdir a && ln -s '../no where' l && mkfifo p
       chmod 640 'b b'; chmod g-s a; chmod 1777 a; touch -d '2020-01-02 03:04:05' 'b b'; printf x > .hidden`)
     const { path, entries, truncated } = await ls({ path: 'list' })
@@ -235,7 +235,7 @@ b' -n ' ' '*' "$(printf 'c\\001:1:')"; do echo needle > "./$n"; ln -sf "$n" "./l
     await expect(glob({ pattern: '../*' })).rejects.toMatchObject({ code: 'invalid_request' })
   })
 
-  test('grep searches for expressions or text, returns lines in path order, and skips binary files', async () => {
+  test('grep finds expressions or text in path order and skips binary files', async () => {
     await sh(`mkdir -p g/sub; cd g; printf 'Alpha\\nbeta (x)\\n\\nalpha\\n' > b.txt; printf 'alpha beta\\n' > a.md
       printf 'alpha\\0' > sub/binary; printf 'alphabet' > sub/c.txt; touch empty`)
     const lines = async (query: CallOptions<'grepFiles'>['query']) =>
@@ -265,7 +265,7 @@ b' -n ' ' '*' "$(printf 'c\\001:1:')"; do echo needle > "./$n"; ln -sf "$n" "./l
     await expect(grep({ pattern: 'x', path: 'nowhere' })).rejects.toMatchObject({ code: 'file_not_found' })
   })
 
-  test('grep accepts common escapes from other dialects, and rejects those without a POSIX equivalent', async () => {
+  test('grep accepts escapes from other dialects that have a POSIX equivalent', async () => {
     await sh("mkdir dialects; printf '42\\nd\\na\\tb\\nx-y_1.\\nconcat\\nthe cat\\n f()  {\\n' > dialects/a")
     const lines = async (pattern: string) =>
       (await grep({ path: 'dialects', pattern })).matches.map(({ text }) => text)
@@ -285,7 +285,7 @@ b' -n ' ' '*' "$(printf 'c\\001:1:')"; do echo needle > "./$n"; ln -sf "$n" "./l
     expect((await grep({ path: 'dialects', pattern: '\\d', fixed: 'true' })).matches).toEqual([])
   })
 
-  test('search results are sorted, and truncated at the limit with `truncated` set', async () => {
+  test('search results are sorted and truncated at the limit', async () => {
     const { entries: most, matches: maxMatches } = limits.listed
     await sh(
       `mkdir -p many && cd many && seq ${most + 5} | xargs touch; seq ${maxMatches + 5} > 1; seq 2000 | tr -d '\\n' > 9`,

@@ -74,7 +74,7 @@ describeOnBothDrivers('a raw file', (driver) => {
       return { response, status: response.status, bytes: Buffer.from(await response.arrayBuffer()) }
     }
 
-    test('the ETag of a file is its SHA-256, and a client that already has the file receives 304', async () => {
+    test("a file's ETag is its SHA-256, and a client with the same file receives 304", async () => {
       expect((await read({})).response.headers.get('etag')).toBe(tagOf(bytes))
       for (const has of [tagOf(bytes), `W/${tagOf(bytes)}`, `"x", ${tagOf(bytes)}`, '*']) {
         const { status, response, bytes: sent } = await read({ 'if-none-match': has })
@@ -114,7 +114,7 @@ describeOnBothDrivers('a raw file', (driver) => {
       expect(answer.bytes.equals(status === 206 ? bytes.subarray(10, 20) : bytes)).toBe(true)
     })
 
-    test('the response to an unsatisfiable range states the file size, and an invalid range is rejected', async () => {
+    test('the response to an unsatisfiable range states the file size', async () => {
       const { status, response } = await read({ range: 'bytes=300-' })
       expect([status, response.headers.get('content-range')]).toEqual([416, 'bytes */300'])
       expect((await read({ range: 'bytes=a-b' })).status).toBe(400)

@@ -41,7 +41,7 @@ test('the API cannot open sealed values, and a worker cannot sign session tokens
   expect(makeOpener(world.settings.secretsKeys).open(row!.sealed_env, place)).toBe('{"GREETING":"hello"}')
 })
 
-test('an API with the former SECRETS_KEY setting starts and logs the setting to use instead', async () => {
+test('an API with the former SECRETS_KEY setting logs which setting replaces it', async () => {
   const api = await world.startApi({ KEEP_SECRETS_KEY: 'yes' })
   expect(keysIn(api)).toContain('SECRETS_KEY')
   await world.eventually(
@@ -55,7 +55,7 @@ test('an API with the former SECRETS_KEY setting starts and logs the setting to 
   expect(body.stdout).toBe('of the second\n')
 })
 
-test('the stored hash of a request cannot be used to guess its content', async () => {
+test("a stored request hash cannot be used to guess the request's content", async () => {
   const body = { command: 'cat', stdin: '1234' }
   await alice.call('execCommand', { params, headers: { 'idempotency-key': 'pin' }, body })
   const [row] = await world.db.query<{ request_hash: Uint8Array }>(
@@ -84,7 +84,7 @@ test('a sealed value opens only in its original context, with any configured key
   }
 })
 
-test('each run of npm run admin -- make-keys generates four new keys that match each other', () => {
+test('each run of make-keys generates four new keys that match each other', () => {
   const make = () =>
     execFileSync(process.execPath, ['scripts/admin.ts', 'make-keys'], { cwd: root, encoding: 'utf8' })
   const text = make()

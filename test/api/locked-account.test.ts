@@ -6,7 +6,7 @@ import { shareWorld } from '../support/shared.ts'
 
 const world = shareWorld()
 
-test('ten creates fail for an account whose row is locked, and a different account is still served', async () => {
+test('a locked account row does not block the requests of other accounts', async () => {
   const [alice, bob] = [await world.account(), await world.account()]
   const [locked, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   const lock = world.db.transaction(async (db) => {

@@ -11,7 +11,7 @@ describe('two concurrent requests, twenty times', () => testPairs(20))
 
 describe.skipIf(!hasCluster)('two concurrent requests on Kubernetes', () => {
   const world = shareWorld({ driver: 'kubernetes', env: roomForPairs })
-  test('two concurrent requests behave as if run in sequence, even if one of them destroys the sandbox', () =>
+  test('two concurrent requests behave as if one ran after the other', () =>
     tryPairs(sandboxes(world), { rounds: 3, concurrency: 4 }))
 })
 

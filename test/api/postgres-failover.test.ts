@@ -32,7 +32,7 @@ afterAll(async () => {
   await pair.end()
 })
 
-test('database connections that stop responding are replaced, and requests then use the new ones', async () => {
+test('database connections that stop responding are replaced', async () => {
   address.forget()
   // Each connection in use is waited for once, for ten seconds. No response is wrong in the meantime.
   const answer = () => alice.call('listApiKeys').catch((error) => error)
@@ -47,7 +47,7 @@ const postgresOf = async (internalUrl: string): Promise<string> =>
 
 const standby = expect.stringContaining('standby')
 
-test('a demoted primary that still responds is no longer used, and no reported result is lost', async () => {
+test('processes stop using a demoted primary, and no reported result is lost', async () => {
   const params = { id: (await alice.call('createSandbox')).body.id }
   const run = (command: string) => alice.call('execCommand', { params, body: { command } })
   const ran = (await run('exit 7')).body

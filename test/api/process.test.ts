@@ -23,7 +23,7 @@ async function getOver(agent: Agent, url: string) {
 }
 
 describe('process start', () => {
-  test('a process with missing or invalid settings names them without showing values, and exits with 2', async () => {
+  test('a process with missing or invalid settings names them and exits with 2', async () => {
     await using world = await startWorld({ apis: 0, workers: 0 })
     const { code, words } = await startDoomed(world, {
       DATABASE_URL: '',
@@ -66,7 +66,7 @@ describe('process start', () => {
 })
 
 describe('process shutdown', () => {
-  test('a shutdown completes running requests, refuses new ones and leaves no orphaned processes', async () => {
+  test('a shutdown completes running requests and refuses new ones', async () => {
     await using world = await startWorld()
     const alice = await world.account()
     const { body } = await alice.call('createSandbox')
@@ -109,7 +109,7 @@ describe('process shutdown', () => {
     await api.kill()
   })
 
-  test('during the shutdown delay, a process still serves requests on idle connections, then it exits', async () => {
+  test('during the shutdown delay, a process still serves requests on idle connections', async () => {
     await using world = await startWorld({ apis: 0, workers: 0 })
     const api = await world.startApi({ SHUTDOWN_DELAY_SECONDS: '1' })
     const kept = new Agent({ keepAlive: true })

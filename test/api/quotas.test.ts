@@ -68,7 +68,7 @@ async function spend(accountId: string, until: Date, ms: number) {
   )
 }
 
-test('200 concurrent creates for 10 accounts through 4 API processes never exceed the limit', async () => {
+test('concurrent creates through several API processes never exceed the limit', async () => {
   const accounts = await makeAccounts(10)
   const outcomes = await Promise.all(
     Array.from({ length: 200 }, (_, n) => create(accounts[n % 10]!, Math.floor(n / 10) % 4)),
@@ -107,7 +107,7 @@ test('interleaved creates and destroys never exceed the limit on concurrent sand
 })
 
 describe('the concurrent quota', () => {
-  test('a rejection lists the active sandboxes and states when the first of them expires', async () => {
+  test('a rejection lists the active sandboxes and states when the first one expires', async () => {
     const alice = await world.account()
     const first = await alice.call('createSandbox', { body: { name: 'short', ttl_seconds: 600 } })
     const second = await alice.call('createSandbox', { body: {} })
@@ -172,7 +172,7 @@ describe('the monthly quota', () => {
     expect(codesOf([await create(alice)])).toEqual(new Set(['monthly_usage_limit_reached']))
   })
 
-  test('accepts a create 1 ms below the monthly quota, but none of 200 concurrent creates at the quota', async () => {
+  test('accepts a create 1 ms below the monthly quota, but none at the quota', async () => {
     const [under, at] = await makeAccounts(2)
     const now = new Date(newYear - 86_400_000)
     await setClock(world.db, now)
@@ -191,7 +191,7 @@ describe('the monthly quota', () => {
     expect(body.concurrent.active).toBe(0)
   })
 
-  test('a rejection reports the used hours and the time at which the next month begins', async () => {
+  test('a rejection reports the used hours and the start of the next month', async () => {
     const alice = await world.account()
     await setClock(world.db, new Date(newYear - 90_500))
     await spend(alice.id, new Date(newYear - 100_000), 21 * hourMs)
@@ -234,7 +234,7 @@ describe('the monthly quota', () => {
     expect(await maxAtOnce()).toBe(cap)
   })
 
-  test('a sandbox that runs across the end of a month counts proportionally in both months', async () => {
+  test('a sandbox that runs into the next month counts proportionally in both', async () => {
     const alice = await world.account()
     await setClock(world.db, new Date(newYear - 2_000))
     const { body } = await alice.call('createSandbox')

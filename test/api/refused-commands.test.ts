@@ -90,7 +90,7 @@ test('a command can be retried after it was rejected because of a table lock', a
   expect(await countRows()).toBe(before + 1)
 })
 
-test('a rejected command can be retried even if PostgreSQL receives its insert after the rejection', async () => {
+test('a rejected command can be retried even if PostgreSQL receives its insert late', async () => {
   const before = await countRows()
   onInsert = () => {
     onInsert = () => {}

@@ -44,7 +44,7 @@ describe('create', () => {
     expect(Date.parse(body.expires_at) - Date.parse(body.created_at)).toBe(1_800_000)
   })
 
-  test('a create with Prefer: respond-async returns 202 immediately, and the sandbox becomes ready', async () => {
+  test('a create with Prefer: respond-async returns 202 immediately', async () => {
     const alice = await world.account()
     const { status, body, headers } = await alice.call('createSandbox', {
       headers: { prefer: 'wait=5, Respond-Async; x=1' },
@@ -55,7 +55,7 @@ describe('create', () => {
     await world.eventually(async () => (await get(alice, body.id)).ready_at, 10_000)
   })
 
-  test('passes the sandbox environment to commands, but never returns it or stores it in plain text', async () => {
+  test('never returns the sandbox environment or stores it in plain text', async () => {
     const alice = await world.account()
     const value = 'a value of "many" \'kinds\'\n$HOME'
     const { body } = await alice.call('createSandbox', { body: { env: { TOKEN: value } } })

@@ -40,7 +40,7 @@ describeOnBothDriversAtOnce('secrets', (driver) => {
     }
   }
 
-  test('commands receive current secrets; sandbox secrets override account secrets; env overrides both', async () => {
+  test('sandbox secrets override account secrets, and env overrides both', async () => {
     const { alice, params, run, set } = await newOwner({ env: { OF_CREATE: 'create' } })
     const { body: other } = await alice.call('createSandbox')
     const show = 'echo "$A|$B|$OF_CREATE|$OF_EXEC"'
@@ -55,7 +55,7 @@ describeOnBothDriversAtOnce('secrets', (driver) => {
     expect(await run(show)).toBe('new|account|create|account\n')
   })
 
-  test('secrets of up to 32 KiB and with any characters reach a command unchanged', async () => {
+  test('secrets of up to 32 KiB reach a command unchanged', async () => {
     const { run, set } = await newOwner()
     const odd = ' \'"$(id)`\\\n\r\t*é🎈\u0001 '
     await set('ODD', odd)
@@ -64,7 +64,7 @@ describeOnBothDriversAtOnce('secrets', (driver) => {
     expect(await run('printf %s "$LONG" | wc -c')).toBe('32768\n')
   })
 
-  test('secrets of 8 bytes or more are redacted in stdout and stderr, unless the request reveals them', async () => {
+  test('redacts secrets of 8 bytes or more in output, unless the request reveals them', async () => {
     const { run, set } = await newOwner()
     await set('TOKEN', 'p4ssw0rd!')
     await set('SHORT', '1234567')
@@ -105,7 +105,7 @@ describeOnBothDriversAtOnce('secrets', (driver) => {
     }
   })
 
-  test('files/view redacts a secret, even where it truncates a file, and reveals it on request', async () => {
+  test('files/view redacts a secret, even where the file is truncated', async () => {
     const { alice, params, run, set } = await newOwner()
     await set('TOKEN', 'p4ssw0rd!')
     await run('echo "a $TOKEN b" > plain; head -c 1048572 /dev/zero | tr "\\0" x > cut; echo "$TOKEN" >> cut')
@@ -130,7 +130,7 @@ describeOnBothDriversAtOnce('secrets', (driver) => {
     expect(await view(1, 6)).toBe('before\n[secret KEY]after\n')
   })
 
-  test('files/raw redacts secrets on request, across chunk boundaries and in line ranges', async () => {
+  test('files/raw redacts secrets on request, even across chunk boundaries', async () => {
     const { alice, params, run, set } = await newOwner()
     await set('TOKEN', 'p4ssw0rd!')
     await set('KEY', '-- begin --\nfirst half\nsecond half\n-- end --\n')

@@ -36,7 +36,7 @@ test('a secret can be created, listed without its value, and deleted', async () 
   await expect(remove()).rejects.toMatchObject({ code: 'not_found' })
 })
 
-test('the same secret name can have one value for the account and one for each sandbox', async () => {
+test('a secret can have one value for the account and one per sandbox', async () => {
   const alice = await world.account()
   const [first, second] = [await insertSandbox(world, alice), await insertSandbox(world, alice)]
   await create(alice, 'TOKEN', 'old')
@@ -85,7 +85,7 @@ test("an account cannot list or delete another account's secrets", async () => {
 })
 
 describe('sandbox secrets', () => {
-  test('sandbox secrets are deleted however the sandbox ends, and account secrets are kept', async () => {
+  test('sandbox secrets are deleted however the sandbox ends', async () => {
     const alice = await world.account()
     await create(alice, 'KEPT', 'value')
     const ends: ((id: string) => Promise<unknown>)[] = [

@@ -77,7 +77,7 @@ test('a stopping process exits by itself before its grace period ends', () => {
   expectDurationBelow(endedMs, graceMs)
 })
 
-test('requests that finish during shutdown are completed, and their connections are closed', async () => {
+test('requests in progress complete during shutdown, and their connections then close', async () => {
   expect(quick.headers.get('connection')).toBe('close')
   expect(await quick.json()).toMatchObject({ status: 'exited', stdout: 'late\n' })
 })
@@ -87,7 +87,7 @@ test('a stopping process closes idle connections before it notifies running comm
   expectDurationBelow(unusedClosedMs, 8_000)
 })
 
-test('a command request receives a shutdown error, and a retry attaches to the command elsewhere', async () => {
+test('after a shutdown error, a retry attaches to the command at another process', async () => {
   expect(json).toBeInstanceOf(Refusal)
   const { status, code, retryAfter, headers, problem } = json as Refusal
   expect([status, code, retryAfter, headers.get('connection')]).toEqual([503, 'unavailable', 1, 'close'])
@@ -102,7 +102,7 @@ test('a command request receives a shutdown error, and a retry attaches to the c
   expect((await again).body).toMatchObject({ id: running[0]!.id, status: 'exited', stdout: 'done\nx\n' })
 })
 
-test('an event stream closes without an exit event and can be resumed at a different process', async () => {
+test('during shutdown, an event stream closes and can be resumed elsewhere', async () => {
   const seen = await events.rest()
   expect(seen.map(({ event }) => event)).toEqual(['start', 'stdout'])
   await alice.call('createFile', { params, body: { path: 'go', content: '', overwrite: true }, api: 1 })
@@ -131,7 +131,7 @@ test("a tool call's stream closes without a result if the client can resume it",
   expect(text).toContain('"stdout":"done\\n"')
 })
 
-test('a download is cut off in a way that lets the client detect the incomplete body', async () => {
+test('a client can detect that a shutdown cut off a download', async () => {
   await expect(download.arrayBuffer()).rejects.toThrow()
 })
 

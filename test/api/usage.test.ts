@@ -62,7 +62,7 @@ function plainUsage(lives: Life[], month: string, now: number): number {
   return sum
 }
 
-test('the account shows its usage of the current UTC month, including running sandboxes', async () => {
+test("the account's usage of the current UTC month includes running sandboxes", async () => {
   const alice = await world.account()
   const bob = await world.account()
   const started = newYear - 10 * minute
@@ -149,7 +149,7 @@ describe('usage by sandbox', () => {
     )
   })
 
-  test("usage pages of running sandboxes all count usage up to the time of the first page's request", async () => {
+  test('all usage pages count usage up to the time of the first request', async () => {
     const alice = await world.account()
     const started = newYear + minute
     const running = { created: started, ready: started, destroyed: null, expires: started + 30 * minute }

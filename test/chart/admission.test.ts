@@ -206,7 +206,7 @@ describe.skipIf(!hasCluster || !hasHelm)(
       await chart?.remove()
     })
 
-    test('the admission policies admit the additions that sandboxes.clusterAdds lists', async () => {
+    test('the admission policies admit the additions in sandboxes.clusterAdds', async () => {
       const pod = build()
       pod.metadata!.annotations = { 'example.com/added': 'any' }
       const { spec } = await chart.tryCreate(pod)
@@ -281,7 +281,7 @@ describe.skipIf(!hasCluster || !hasHelm)(
     })
     afterAll(() => chart?.remove())
 
-    test('the admission policies admit a pod with the placement, pull secrets and DNS servers of the chart', async () => {
+    test("the admission policies admit the chart's placement, pull secrets and DNS servers", async () => {
       const { spec } = await chart.tryCreate(build())
       expect(spec).toMatchObject({
         nodeSelector,

@@ -24,7 +24,7 @@ describe.skipIf(!hasHelm)('helm test', () => {
     return { out, err, code }
   }
 
-  test('helm test runs a command in a sandbox and deletes the account that it created', async () => {
+  test('helm test runs a command in a sandbox and deletes its account', async () => {
     const { out, err, code } = await runProgram(world.url())
     expect(err).toBe('')
     expect(out).toBe('A sandbox was created and ran a command.\n')

@@ -161,7 +161,7 @@ describe.skipIf(!hasHelm)('the chart, by helm', () => {
     }
   })
 
-  test('the chart gives each process only its own keys, and gives the API no access to the cluster', () => {
+  test('the chart gives each process only its own keys', () => {
     const objects = render(valuesOf('production'))
     const podOf = (name: string) => find<V1Deployment>(objects, 'Deployment', name).spec!.template.spec!
     const secretsOf = (name: string) =>

@@ -26,7 +26,7 @@ test('account password and account end-sessions ask for the password and do not 
   expect(await other.run(['whoami'])).toMatchObject({ code: 0 })
 })
 
-test('account delete requires --yes and --confirm, deletes the account and removes its saved key', async () => {
+test('account delete with --yes and --confirm also removes the saved key', async () => {
   using other = await users.newUser()
   using unrelated = await users.newUser()
   const with_ = ['account', 'delete', '--email', other.email, '--password-stdin']

@@ -233,7 +233,7 @@ test('unpacking never replaces a file with a folder, or a folder with a file', a
   expect(readdirSync(target).sort()).toEqual(['file', 'folder', 'last', 'pipe'])
 })
 
-test('unpacking replaces a file atomically, and other users cannot read its new content before that', async () => {
+test('unpacking replaces a file atomically', async () => {
   writeFileSync(join(target, 'secret'), 'old', { mode: 0o600 })
   const archive = archiveOf([{ path: 'secret', mode: 0o600, content: 'x'.repeat(5000) }])
   const unpacking = unpackInto(target, { setsRoot: true, skipped: new Skipped() })
@@ -263,7 +263,7 @@ describe('hostile archives', () => {
     expect(readdirSync(target)).toEqual([])
   })
 
-  test('unpacking skips and counts entries with long names, and truncates the names in messages', async () => {
+  test('unpacking skips and counts entries with long names', async () => {
     const name = Buffer.alloc(1_000_000, 'n')
     const entry = encodeHeader({ name, type: 'file', mode: 0o644, mtime: 0 })
     const skipped = await unpackAll(Buffer.concat([...Array<Buffer>(30).fill(entry), endOfArchive]))

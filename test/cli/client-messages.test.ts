@@ -17,7 +17,7 @@ const find = (words: string[], branch: Branch = commands): boolean => {
   return 'commands' in entry ? find(rest, entry.commands) : true
 }
 
-test('no command synonym is itself a command, and each one suggests an existing command', () => {
+test('every command synonym suggests an existing command', () => {
   for (const [theirs, ours] of Object.entries(commandSynonyms)) {
     expect(find(theirs.split(' ')), theirs).toBe(false)
     expect(find(ours.split(' ')), ours).toBe(true)
@@ -150,7 +150,7 @@ test('files create can send a file that exceeds the size limit of JSON bodies', 
   expect(body).toHaveLength(limits.bodyBytes + 1)
 })
 
-test('on a dumb terminal, the client shows help and explains why the picker is not available', async () => {
+test('on a dumb terminal, the client shows help instead of the picker', async () => {
   using home = new Home()
   const terminal = openTerminal([process.execPath, clientPath], home.environment({ TERM: 'dumb' }))
   await terminal.shows('The picker is not available because TERM is dumb')

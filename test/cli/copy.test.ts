@@ -61,7 +61,7 @@ test('cp copies files to the target path, or into the target if it is a folder',
   await user.run(['session', 'rm', '--yes', 'box'])
 })
 
-test('cp copies folders with their modes and links, like the Unix command cp -rp', async () => {
+test('cp copies folders with their modes and links, like `cp -rp`', async () => {
   const source = makeFolder('tree')
   // First to a new path, then into the existing folder.
   for (const path of ['trees/new', 'trees/new/tree'])
@@ -157,7 +157,7 @@ test.each([
   expect(await ran).toMatchObject({ code: 130 })
 })
 
-test('the client rejects arguments that are not valid UTF-8, because Node would alter them', async () => {
+test('the client rejects arguments that are not valid UTF-8', async () => {
   const run = (words: string) =>
     runProcess('bash', ['-c', `"$0" "$@" ${words}`, process.execPath, clientPath], user.home.environment())
   expect(await run("exec -- printf %s $'a\\xff'")).toMatchObject({

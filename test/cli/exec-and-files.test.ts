@@ -133,7 +133,7 @@ describe('files', () => {
     }
   })
 
-  test('files create replaces a file only with --overwrite and sets the requested mode', async () => {
+  test('files create replaces a file only with --overwrite', async () => {
     const create = ['create', 'script', '--content', '#!/bin/sh\necho ran\n']
     expect(await files(create)).toMatchObject({ code: 0 })
     const again = await files([...create, '--json'])

@@ -75,7 +75,7 @@ const inShell = (script: string) =>
     user.home.environment({ NODE: process.execPath, CLIENT: clientPath }),
   )
 
-test("exec warns when it sends the shell's remaining stdin, and -n leaves stdin to the shell", async () => {
+test("exec without -n warns when it sends the shell's remaining stdin", async () => {
   const loop = (options: string) =>
     inShell(`printf 'a\\nb\\nc\\n' | while read x; do client exec ${options} -- echo "$x"; done`)
   expect(await loop('')).toMatchObject({
@@ -142,7 +142,7 @@ test('a second SIGTERM makes the client exit even if the command keeps running',
   expect(code).toBe(143)
 })
 
-test('after a client is killed, its command is killed at the end of the requested grace period', async () => {
+test("a killed client's command is killed after the requested grace period", async () => {
   const { signal } = await exec(['-n', '--grace', '100ms', '-c', 'echo up; sleep 775'], {
     onStart: (child) => child.stdout!.once('data', () => child.kill('SIGKILL')),
   })
@@ -229,7 +229,7 @@ test.each([
   expect(describeStatus(end).text).toBe(`killed with its session: ${why}`)
 })
 
-test('exec suggests -s if the command is the name of a session, and still exits with 127', async () => {
+test('exec suggests -s if the command is the name of a session', async () => {
   const hint = `To run it in the session "${user.id}": sandlot exec --session ${user.id} uname -a\n`
   const plain = await exec([user.id, 'uname', '-a'])
   expect(plain.code).toBe(127)

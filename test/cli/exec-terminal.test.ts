@@ -78,7 +78,7 @@ test.concurrent('exec suggests -it when a shell that was started without this op
   expect(script.screen()).not.toContain('-it')
 })
 
-test.concurrent('exec -it passes on keys, the terminal size and the exit code, and restores the terminal', async () => {
+test.concurrent('exec -it forwards keys and the terminal size, and restores the terminal', async () => {
   const shell = openClient(['-it', '--', 'sh'])
   await shell.shows('$ ')
   shell.type('echo $((6*7)); stty size\r')
@@ -154,7 +154,7 @@ test.concurrent('after reconnecting, exec -it shows the output that was printed 
   expect(shell.screen().match(/it is up/g)).toHaveLength(1)
 })
 
-test.concurrent('Ctrl-C makes exec -it exit during an outage, and attach later reconnects to the command', async () => {
+test.concurrent('Ctrl-C makes exec -it exit during an outage; attach can reconnect later', async () => {
   await using line = await openLine(world.url())
   const first = openClient(['-it', '--', 'sh'], line.url)
   await first.shows('$ ')
@@ -172,7 +172,7 @@ test.concurrent('Ctrl-C makes exec -it exit during an outage, and attach later r
   await exitShell(second, 6)
 })
 
-test.concurrent('the detach keys leave the command running, and the client shows how to attach again', async () => {
+test.concurrent('the detach keys leave the command running', async () => {
   const first = openClient(['-it', '--', 'sh'])
   await first.shows('$ ')
   // Ctrl-P followed by another key is passed on.
@@ -201,7 +201,7 @@ test.concurrent('exec rejects invalid detach keys before it starts anything', as
   expect(terminal.screen()).toContain('--detach-keys "ctrl-1" is invalid')
 })
 
-test('a shell without a custom prompt shows the session name and uses the local terminal type', async () => {
+test('a shell without a custom prompt shows the session name', async () => {
   const made = await user.run(['session', 'create', '--name', 'web one', '--quiet'])
   const id = made.stdout.trim()
   const named = openClient(['-s', id, '-it', '--', 'sh'], world.url(), 'tmux-256color')
@@ -239,7 +239,7 @@ test.each([
   expect(terminalType(ours)).toEqual(theirs)
 })
 
-test('exec -it passes on all input before the detach keys, wherever the chunks are split', () => {
+test('exec -it forwards all input before the detach keys', () => {
   const piece = fc.string({ unit: fc.constantFrom('a', 'b', 'c') })
   fc.assert(
     fc.property(fc.array(piece), (pieces) => {

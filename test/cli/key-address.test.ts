@@ -65,7 +65,7 @@ test.each([
   },
 )
 
-test('the error names the address for which the key was saved and the command that saves a new key', async () => {
+test('the error names the address for which the key was saved', async () => {
   await using at = await startPeers()
   const { code, stderr, json, own, other } = await at.sent(['whoami', '--json'], {
     SANDLOT_URL: at.other.url,
@@ -107,7 +107,7 @@ test('the client sends a key from a flag, from the environment, or from a profil
   expect(several.stderr).toContain('work, play.\nSelect a profile with --profile.')
 })
 
-test('after config set-url, the saved key is sent only to the old address until set-key replaces it', async () => {
+test('after config set-url, the saved key is sent only to the old address', async () => {
   await using at = await startPeers()
   const moved = await at.sent(['config', 'set-url', at.other.url])
   expect(moved.stderr).toContain(`The saved key …home is sent only to ${at.own.url}.`)
@@ -165,7 +165,7 @@ test('logout checks the saved key at the address for which it was saved', async 
   expect(saved(at.home)).toEqual({ base_url: at.own.url })
 })
 
-test('an MCP server that is started with the address of a different service does not send the saved key', async () => {
+test("an MCP server with a different service's address does not send the saved key", async () => {
   await using at = await startPeers()
   const input = `${JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping' })}\n`
   const { stdout } = await at.home.run(['mcp', 'serve'], { input, env: { SANDLOT_URL: at.other.url } })

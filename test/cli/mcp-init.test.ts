@@ -133,7 +133,7 @@ describe.each(shapes)('$target', ({ target, section, user, project, entry, http 
     expect(existsSync(`${file}.sandlot-backup`)).toBe(false)
   })
 
-  test('mcp init keeps comments, tabs and other servers, and saves the previous file as a backup', async () => {
+  test('mcp init keeps comments, tabs and other servers, and saves a backup', async () => {
     using home = new Place()
     const other = { command: 'x', args: [1, 2] }
     const before = `// my servers
@@ -173,7 +173,7 @@ describe.each(shapes)('$target', ({ target, section, user, project, entry, http 
   })
 
   if (project)
-    test('mcp init creates a project file that all users can read and that contains no local paths', async () => {
+    test('mcp init creates a world-readable project file without local paths', async () => {
       using home = new Place()
       expect(await home.init(target, '--scope', 'project', '--portable')).toMatchObject({ code: 0 })
       const file = join(home.project, project)
@@ -189,7 +189,7 @@ describe.each(shapes)('$target', ({ target, section, user, project, entry, http 
     })
 
   if (http)
-    test("an entry from mcp init --http has the service's address and reads the key from the environment", async () => {
+    test('an mcp init --http entry reads the key from the environment', async () => {
       using home = new Place()
       await home.init(target)
       expect(await home.init(target, '--http')).toMatchObject({ code: 0 })
@@ -210,7 +210,7 @@ describe('codex', () => {
   const args = started.args.map((each) => JSON.stringify(each)).join(', ')
   const table = `[mcp_servers.sandlot]\ncommand = ${JSON.stringify(started.command)}\nargs = [ ${args} ]\n`
 
-  test('mcp init for codex adds a table at the end of the file and keeps all preceding text', async () => {
+  test('mcp init for codex appends a table to the file', async () => {
     using home = new Place()
     const before = '# mine\nmodel  =  "o5" # fast\n\n[mcp_servers.other]\n  command = "x"\n'
     const file = home.write('.codex/config.toml', before)
@@ -279,7 +279,7 @@ test('mcp init --portable warns if sandlot is not on the PATH', async () => {
     await home.init('cursor')
     return (await home.run(['mcp', 'init', 'cursor', '--portable'], { env: { PATH } })).stderr
   }
-  expect(await init(folder)).toContain('`sandlot`, which is not on the PATH')
+  expect(await init(folder)).toContain('`sandlot`, which is not on your PATH')
   home.write('bin/sandlot', '')
   expect(await init(`${folder}:${join(home.folder, 'bin')}`)).not.toContain('PATH')
 })
@@ -333,7 +333,7 @@ describe('modes without writing', () => {
     ).toEqual(['claude-code project missing', 'cursor user current', 'gemini user unreadable'])
   })
 
-  test("if the current folder is the home folder, mcp init lists a file only once, as the user's file", async () => {
+  test("in the home folder, mcp init lists the user's file only once", async () => {
     using home = new Place()
     await home.init('cursor')
     await home.init('codex')

@@ -92,7 +92,7 @@ test('the MCP server forwards progress and stops a command when its call is canc
 describe('MCP server errors', () => {
   const serve = (home: Home, input: string, env = {}) => home.run(['mcp', 'serve'], { input, env })
 
-  test('without settings, the MCP server responds to each request with the command that creates them', async () => {
+  test('without settings, the MCP server responds with the command that creates them', async () => {
     using home = new Home()
     const { stdout, code } = await serve(home, lines(ping(1), ping('two')))
     expect(code).toBe(0)
@@ -168,7 +168,7 @@ describe('mcp doctor in an untrusted folder', () => {
     return { folder, doctor, isStarted: () => existsSync(trace) }
   }
 
-  test("by default, mcp doctor does not start a folder's entries, but names the option that does", async () => {
+  test("by default, mcp doctor does not start a folder's entries", async () => {
     using home = new Home()
     const { doctor, isStarted } = makeProject(home)
     for (const words of [[], ['claude-code'], ['--yes'], ['claude-code', '--scope', 'user']]) {

@@ -53,7 +53,7 @@ test('the client reports responses that do not come from Sandlot as unexpected',
   }
 })
 
-test('if the connection breaks, the client retries requests twice, using the same key for a command', async () => {
+test('if the connection breaks, the client retries a request twice', async () => {
   using home = new Home()
   await using peer = await startPeer(hangUp)
   expect(await home.run(['whoami'], { env: env(peer.url) })).toMatchObject({ code: 8 })
@@ -113,7 +113,7 @@ test('the client retries a command with the same Idempotency-Key if the stream b
   expect(new Set(peer.asked.map(({ headers }) => headers['idempotency-key'])).size).toBe(1)
 })
 
-test('the client retries a create with the same Idempotency-Key and uses a new key for the next create', async () => {
+test('the client retries a create with the same Idempotency-Key', async () => {
   using home = new Home()
   await using peer = await startPeer(hangUp)
   for (let run = 0; run < 2; run += 1) {
@@ -237,7 +237,7 @@ test('for an unknown error code from a newer service, the exit code depends on t
   }
 })
 
-test('Ctrl-C during a request makes the client exit with 130, and --json prints the error as JSON', async () => {
+test('Ctrl-C during a request makes the client exit with 130', async () => {
   using home = new Home()
   let asked = () => {}
   await using peer = await startPeer(() => asked())
@@ -273,7 +273,7 @@ test('the client exits with 0 when the reader closes stdout early', async () => 
   expect(code).toBe(0)
 })
 
-test('the client exits with 0 when the reader of a full pipe closes it', async () => {
+test('the client exits with 0 when the reader of a full pipe closes the pipe', async () => {
   using home = new Home()
   const pipe = join(home.folder, 'pipe')
   execFileSync('mkfifo', [pipe])
@@ -305,7 +305,7 @@ test('the client fails with ENOSPC when stdout is on a full disk', async () => {
   expect(code).toBe(1)
 })
 
-test('files get does not use predictable temporary paths, and restarts a transfer that breaks off', async () => {
+test('files get uses unpredictable temporary paths and restarts an interrupted transfer', async () => {
   using home = new Home()
   const [local, other] = [join(home.folder, 'got'), join(home.folder, 'other')]
   writeFileSync(other, 'untouched')

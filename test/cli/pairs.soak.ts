@@ -6,7 +6,7 @@ import { pickersSettings, settingsFile } from './pairs.ts'
 
 const world = shareWorld({ workers: 0 })
 
-test('in ten rounds, two concurrent settings changes have the same result as if one ran after the other', () =>
+test('in ten rounds, concurrent settings changes behave as if one ran after the other', () =>
   tryPairs(settingsFile(world), { rounds: 10, concurrency: 2 }))
 
 test('in ten rounds, a picker that makes a session current does not conflict with other settings changes', () =>

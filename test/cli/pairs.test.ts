@@ -6,5 +6,5 @@ import { settingsFile } from './pairs.ts'
 
 const world = shareWorld({ workers: 0 })
 
-test('two concurrent settings changes have the same result as if one had run after the other', () =>
+test('two concurrent settings changes behave as if one ran after the other', () =>
   tryPairs(settingsFile(world), { rounds: 1, concurrency: 2 }))

@@ -244,7 +244,7 @@ describe.concurrent('the picker with settings', () => {
     await screen.shows(/^›sbx_/m)
   })
 
-  test('the picker shows that the service does not respond, and can be quit in the meantime', async () => {
+  test('the picker shows that the service does not respond, and can be quit', async () => {
     await using silent = createServer((socket) => socket.on('error', () => {}).resume()).listen(
       0,
       '127.0.0.1',
@@ -295,7 +295,7 @@ describe.concurrent('the picker with settings', () => {
     await own.run(['session', 'rm', '--yes', data[0].id])
   })
 
-  test('in the picker, a few keys reach any of a thousand sessions, and each step redraws little', async () => {
+  test('in the picker, a few keys reach any of a thousand sessions', async () => {
     using other = await users.newUser()
     await world.db.query(
       `insert into sandbox (id, account_id, name, image, pod_name, created_at, ready_at, expires_at, destroyed_at, destroy_reason, reaped_at)

@@ -81,7 +81,7 @@ describe('allowlist', () => {
     },
   )
 
-  test('if a command is not on the allowlist, exec names it and exits with 125', async () => {
+  test('exec names a command that is not on the allowlist and exits with 125', async () => {
     using user = await users.newUser()
     const id = await sandboxOf(user.email)
     await user.run(['allowlist', 'set', 'ls'])
@@ -105,7 +105,7 @@ describe('secrets', () => {
     return makeOpener(world.settings.secretsKeys).open(row!.sealed_value, secretSealContext(row!.id))
   }
 
-  test('secrets create accepts a value from a pipe or file, ls lists its name, and rm deletes it', async () => {
+  test('secrets create, ls and rm manage a secret', async () => {
     using user = await users.newUser()
     const session = await sandboxOf(user.email)
     const create = (args: string[], input?: string) =>
@@ -154,7 +154,7 @@ describe('secrets', () => {
     },
   )
 
-  test('secrets create rejects a short value without --short, but asks for confirmation on a terminal', async () => {
+  test('secrets create rejects a short value without --short or confirmation', async () => {
     using user = await users.newUser()
     const refused = await user.run(['secrets', 'create', 'PIN', '--json'], { input: '1234567' })
     expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('Use --short') })

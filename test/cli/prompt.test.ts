@@ -59,7 +59,7 @@ test.each([
   expect(terminal.screen()).toContain('Interrupted')
 })
 
-test('signup asks again after an invalid email, a short password, or two passwords that differ', async () => {
+test('signup prompts again after an invalid email, a short password or mismatched passwords', async () => {
   await using peer = await startPeer((_, response) => response.writeHead(500).end())
   using home = new Home()
   const terminal = openTerminal(client('signup', '--url', peer.url), home.environment())
@@ -131,7 +131,7 @@ test.each([
   ])
 })
 
-test('keys ls marks the current key, and keys rm asks before it revokes the current key', async () => {
+test('keys rm asks before it revokes the current key', async () => {
   const key = (id: string) => ({
     id,
     name: 'k',

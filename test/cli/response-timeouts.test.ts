@@ -8,7 +8,7 @@ import { openTerminal } from './terminal.ts'
 
 const key = 'sandlot_live_x'
 
-test('a request that times out without a response is not retried, even if a retry would be safe', async () => {
+test('a request that times out is not retried, even if a retry would be safe', async () => {
   await using silent = await startPeer(() => {})
   const api = createApi(new Settings({ url: silent.url, apiKey: key }, {}))
   const error = await api.call('getAccount', { timeoutMs: 400 }).catch((thrown) => thrown)

@@ -30,7 +30,7 @@ async function newest() {
   return row!
 }
 
-test('create --rm connects stdin, stdout and stderr to the command, and exits with its exit code', async () => {
+test("create --rm forwards the command's streams and exit code", async () => {
   const script = 'cat; echo problem >&2; exit 42'
   const ran = await once(['--name', 'once', '--env', 'A=b', '--', 'sh', '-c', script], {
     input: 'from stdin',
@@ -47,7 +47,7 @@ test("create --rm warns when it sends the shell's remaining stdin", async () => 
   expect(stderr).toContain('Use </dev/null to leave stdin to the shell')
 })
 
-test('create --rm passes options that follow the command to the command, even without --', async () => {
+test('create --rm passes options after the command to the command', async () => {
   expect(await once(['echo', '--json', '--rm'])).toMatchObject({ code: 0, stdout: '--json --rm\n' })
 })
 
@@ -112,7 +112,7 @@ test.each([
   expect(ended).toBe(code)
 })
 
-test('create --rm ends the command and the session when the reader of its stdout closes the pipe', async () => {
+test('create --rm ends the session when the reader of stdout closes the pipe', async () => {
   const { code } = await once(['--', 'sh', '-c', 'while :; do echo line; sleep 0.01; done'], {
     onStart: (child) => child.stdout!.once('data', () => child.stdout!.destroy()),
   })

@@ -112,7 +112,7 @@ test('whoami prints email, id, usage and sandboxes on four lines', async () => {
 describe('keys', () => {
   const ask = (email: string, ...args: string[]) => ['keys', ...args, '--email', email, '--password-stdin']
 
-  test('keys commands list and revoke keys with an email address and password, and save neither', async () => {
+  test('keys commands do not save the email address or password', async () => {
     using user = await users.newUser()
     const before = readFileSync(user.home.configFile, 'utf8')
     const list = await user.run([...ask(user.email, 'ls'), '--json'], { input: password })
@@ -193,7 +193,7 @@ describe('sessions', () => {
     }
   })
 
-  test('session create --async returns before the session is ready, and exec waits for the session', async () => {
+  test('session create --async returns before the session is ready', async () => {
     using user = await users.newUser()
     const { json, code } = await user.run(['session', 'create', '--async', '--json'])
     expect(code).toBe(0)
@@ -211,14 +211,14 @@ describe('sessions', () => {
     expect((await user.run(['session', 'get', user.id, '--json'])).json().state).toBe('destroyed')
   })
 
-  test('session rm destroys all the sessions that it finds, and exits with 3 if any id is unknown', async () => {
+  test('session rm destroys every session it finds and exits with 3 for unknown ids', async () => {
     await using user = await users.newSession()
     const { code, stdout, stderr } = await user.run(['session', 'rm', '--yes', 'sbx_none', user.id])
     expect({ code, stdout }).toEqual({ code: 3, stdout: `${user.id}\n` })
     expect(stderr).toContain('sbx_none')
   })
 
-  test('commands use the only session, list sessions if there are several, and fail if there are none', async () => {
+  test('commands use the only session, or list the sessions if there are several', async () => {
     using user = await users.newUser()
     const none = await user.run(['files', 'view', 'x', '--json'])
     expect(none.json().error).toMatchObject({ code: 'no_session', exit_code: 3 })

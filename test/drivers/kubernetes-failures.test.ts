@@ -171,7 +171,7 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
     })
     afterAll(() => wire?.close())
 
-    test('after an outage, the cluster connection is restored and deaths during the outage are reported', async () => {
+    test('pod deaths during an outage of the cluster connection are reported afterward', async () => {
       const pod = await createReady(far)
       wire.cut()
       await expect(far.ping()).rejects.toThrow(DriverUnavailable)
@@ -183,7 +183,7 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
       await driver.delete(pod)
     })
 
-    test('if the cluster stops responding, a ping fails after two seconds and a process soon after', async () => {
+    test('if the cluster stops responding, a ping fails after two seconds', async () => {
       const pod = await createReady(far)
       const process = await far.start(pod, shell('read word; echo "got $word"; exec sleep 600'))
       // So does a write just before.

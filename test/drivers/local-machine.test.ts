@@ -163,7 +163,7 @@ describe('the bubblewrap command line', () => {
   }
   const plan = { home: '/data/pod', fileSize: 1024 }
 
-  test('the bubblewrap command line mounts /usr first and then hides a checkout below /usr', () => {
+  test('the bubblewrap command line mounts /usr before it hides a checkout under /usr', () => {
     const command = sandboxCommand({ ...plan, isolation: 'user' }, view).join(' ')
     expect(command).toMatch(/--ro-bind \/usr \/usr .*--tmpfs \/usr\/src\/app/)
     expect(command).not.toContain('/home/me')

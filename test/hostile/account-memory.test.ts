@@ -24,7 +24,7 @@ const heldIn = async (kind: MemoryKind) =>
     )
   )[kind]
 
-test('unread stdin uses memory budget until its command exits; commands above the budget are rejected', async () => {
+test('unread stdin counts against the memory budget until its command exits', async () => {
   const size = 1_000_000
   const start = (command: string) =>
     alice.call('execCommand', { params, body: { command, background: true, stdin: 'x'.repeat(size) } })
@@ -61,7 +61,7 @@ test('unread stdin uses memory budget until its command exits; commands above th
   await world.eventually(async () => (await heldIn('stdin')) === 0, 10_000)
 })
 
-test('stdin pending on a WebSocket counts as used memory; at the limit, reading pauses without data loss', async () => {
+test('pending WebSocket stdin counts against the memory budget', async () => {
   const command = 'until [ -e read ]; do sleep 0.05; done; wc -c'
   const start = async () =>
     (await alice.call('execCommand', { params, body: { command, background: true } })).body.id
@@ -90,7 +90,7 @@ test('stdin pending on a WebSocket counts as used memory; at the limit, reading 
   for (const socket of sockets) socket.close()
 })
 
-test('a download returns all of the kept bytes or a range of them, and then releases its memory', async () => {
+test('a download releases its memory when it ends', async () => {
   const printed = { command: 'head -c 4000000 /dev/zero | tr "\\0" x; echo end', background: true }
   const { id: exec_id } = (await alice.call('execCommand', { params, body: printed })).body
   const of = { ...params, exec_id }
@@ -106,7 +106,7 @@ test('a download returns all of the kept bytes or a range of them, and then rele
   await world.eventually(async () => (await heldIn('streams')) === 0, 10_000)
 })
 
-test('a command can have up to eight readers, and each of them receives all output', async () => {
+test('each of up to eight readers receives all output of a command', async () => {
   const { id: exec_id } = (
     await alice.call('execCommand', {
       params,
@@ -158,7 +158,7 @@ test('an MCP tool accepts arguments up to the size that its HTTP route accepts',
   expect(await created.text()).toContain('200000')
 })
 
-test('an MCP stream that is resumed many times runs the command once and then releases the memory', async () => {
+test('an MCP stream that is resumed many times runs its command once', async () => {
   const headers = { accept: 'application/json, text/event-stream', 'mcp-protocol-version': '2025-11-25' }
   const command = 'echo ran >> once; until [ -e go-once ]; do sleep 0.05; done; cat once'
   const args = { session_id: params.id, command }
@@ -189,7 +189,7 @@ test('an MCP stream that is resumed many times runs the command once and then re
   await expect(alice.open('resumeMcp', { headers: long })).rejects.toMatchObject({ status: 400 })
 })
 
-test('the outbox knows whether the client has read all progress messages', async () => {
+test('the outbox tracks whether the client has read all progress messages', async () => {
   let sdk!: ReadableStreamDefaultController<Uint8Array>
   const body = new ReadableStream<Uint8Array>({
     start(controller) {

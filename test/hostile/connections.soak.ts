@@ -42,7 +42,7 @@ describe.concurrent('unauthenticated clients', () => {
     await Promise.all(refusals)
   })
 
-  test('a connection that breaks, at whatever point, does not affect other connections', async () => {
+  test('a connection that breaks at any point does not affect others', async () => {
     const json = { 'content-type': 'application/json', 'content-length': 1000 }
     const beginnings = [
       '',
@@ -115,7 +115,7 @@ describe.concurrent('unauthenticated clients', () => {
     for (const { socket } of [refused, asking]) socket.destroy()
   })
 
-  test('the number of unread responses and the time they stay open are limited', async () => {
+  test('unread responses are limited in number and duration', async () => {
     const [alice, bob] = [await world.account(), await world.account()]
     const { body: sandbox } = await alice.call('createSandbox')
     const params = { id: sandbox.id }

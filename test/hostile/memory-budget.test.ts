@@ -22,7 +22,7 @@ const refusal = (work: () => void) => {
   throw new Error('the reservation was not rejected')
 }
 
-test("an account's memory of all kinds is limited in total, and released bytes can be used again", () => {
+test("one limit applies to an account's memory of all kinds", () => {
   const { memoryBudget } = open()
   const request = memoryBudget.open('acc_1', 'requests')
   const stdin = memoryBudget.open('acc_1', 'stdin')
@@ -51,7 +51,7 @@ test('a released reservation counts as zero, and releasing it again has no effec
   expect(memoryBudget.sums.requests).toBe(0)
 })
 
-test('bytes that move to a different kind count only once, in whatever order they are released', () => {
+test('bytes that move to a different kind count only once', () => {
   const { memoryBudget } = open()
   const request = memoryBudget.open('acc_1', 'requests')
   request.add(ofAccount)
@@ -64,7 +64,7 @@ test('bytes that move to a different kind count only once, in whatever order the
   expect(Object.values(memoryBudget.sums)).toEqual(memoryKinds.map(() => 0))
 })
 
-test("unauthenticated clients share a quarter of one account's limit and receive 503 above it", () => {
+test("unauthenticated clients share a quarter of one account's limit", () => {
   const { memoryBudget } = open()
   memoryBudget.open(undefined, 'requests').add(150)
   const other = memoryBudget.open(undefined, 'requests')
@@ -72,7 +72,7 @@ test("unauthenticated clients share a quarter of one account's limit and receive
   expect(refusal(() => other.add(1))).toMatchObject({ code: 'unavailable' })
 })
 
-test('when memory runs low, the account using the most is rejected first; others can use only the reserve', () => {
+test('when memory runs low, the account using the most is rejected first', () => {
   const { memoryBudget } = open()
   const [first, second, third, small] = ['a', 'b', 'c', 'd'].map((id) => memoryBudget.open(id, 'answers'))
   first!.add(900)
@@ -88,7 +88,7 @@ test('when memory runs low, the account using the most is rejected first; others
   third!.add(200)
 })
 
-test('the number of open streams of each kind is limited, and their buffers count as used memory', () => {
+test('the number of open streams of each kind is limited', () => {
   const memoryBudget = new MemoryBudget(
     { ofAccount: mebibyte, ofAll: 2 * mebibyte },
     pino({ level: 'silent' }),

@@ -67,7 +67,7 @@ describe('bodies in one-byte chunks', () => {
     connection.socket.destroy()
   })
 
-  test('accepts a body of 1,000 one-byte chunks, which is within the limit', async () => {
+  test('accepts a body of 1,000 one-byte chunks', async () => {
     const connection = openRaw(
       world.url(),
       headOf('PUT', `/v1/sandboxes/${params.id}/files/raw?path=typed`, authorized()) + chunked(1, 1_000),
@@ -110,7 +110,7 @@ describe('incomplete rejected bodies', () => {
   })
 })
 
-test('waiting for a notification ends when the request that waits for it is aborted', async () => {
+test('aborting a request ends its wait for a notification', async () => {
   const subscriber = connectRedis(world.plugs.redis.url, 'retry', pino({ enabled: false }))
   const notifications = new Notifications(subscriber)
   const request = new AbortController()

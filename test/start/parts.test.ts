@@ -72,14 +72,14 @@ test('a default port changes if the user chose the same port for a different set
   expect(said).toEqual([`Port ${port} on 127.0.0.1 is not free. Using ${api!.ports.PORT} for PORT instead.`])
 })
 
-test('a Procfile line defines the release command or a process, and any other line is an error', () => {
+test('each Procfile line defines a process or the release command', () => {
   const { release, processes } = parseProcfile('# ours\nrelease: a b\n\nweb-1: c: d\n')
   expect(release).toBe('a b')
   expect([...processes]).toEqual([['web-1', 'c: d']])
   expect(() => parseProcfile('nonsense')).toThrow('invalid line: "nonsense"')
 })
 
-test('every npm script starts with a JavaScript file, which old versions of Node can also run', () => {
+test('every npm script starts with a JavaScript file that old Node versions can run', () => {
   const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
   for (const command of Object.values(scripts)) expect(command).toMatch(/^exec node scripts\/[a-z]+\.mjs\b/)
 })

@@ -39,7 +39,7 @@ const nowhere = {
 
 // Each test has a separate clone, and waits for its databases and processes half of the time.
 describeConcurrently('a first start', () => {
-  test('npm start runs the release command, then all processes, and prints the URL and next commands', async () => {
+  test('npm start runs the release command and then all processes', async () => {
     await using clone = new Clone()
     const stack = clone.start()
     const [, url] = await stack.ready()
@@ -52,7 +52,7 @@ describeConcurrently('a first start', () => {
     expect(existsSync(join(clone.folder, 'cli', 'dist', 'main.js'))).toBe(true)
   })
 
-  test('Ctrl-C stops all processes and exits with 0, and the next start reuses the data and secrets', async () => {
+  test('Ctrl-C stops all processes and keeps the data and secrets', async () => {
     await using clone = new Clone()
     const data = (name: string) => join(clone.folder, '.data', name)
     const first = clone.start()
@@ -102,7 +102,7 @@ describeConcurrently('a first start', () => {
     expect(existsSync(join(clone.folder, '.data', 'postgres'))).toBe(false)
   })
 
-  test('kill -9 of the stack leaves no processes, and the next start works immediately', async () => {
+  test('kill -9 of the stack leaves no processes', async () => {
     await using clone = await startedBefore()
     const first = clone.start()
     await first.ready()
@@ -151,7 +151,7 @@ describeConcurrently('a later start', () => {
       expect((await fetch(url!)).status).toBe(200)
     })
 
-    test('a process or database that dies is restarted, and a message is printed', async () => {
+    test('a process or database that dies is restarted', async () => {
       const { clone, stack } = shared()
       await stack.ready()
       const [, worker] = await stack.waitForOutput(/worker listens (\d+)/)
@@ -206,7 +206,7 @@ describeConcurrently('a later start', () => {
       await stack.waitForOutput(/api has .*, cluster \[\]/)
     })
 
-    test('each kind of process receives only its own keys, and a migration receives none', async () => {
+    test('each kind of process receives only its own keys', async () => {
       const { stack } = shared()
       await stack.waitForOutput(/worker has \[RPC_KEY=SECRETS_KEY=\]/)
       await stack.waitForOutput(/api has \[JWT_SECRET=RPC_KEY=SECRETS_PUBLIC_KEY=\]/)
@@ -214,7 +214,7 @@ describeConcurrently('a later start', () => {
     })
   })
 
-  test('npm start reads .env, and gives additional workers and APIs their own names and ports', async () => {
+  test('npm start gives additional workers and APIs their own names and ports', async () => {
     await using clone = await startedBefore()
     writeFileSync(join(clone.folder, '.env'), 'APIS=2\nWORKERS=7\n')
     const stack = clone.start({}, [process.execPath, 'scripts/start.mjs', '--workers', '2'])
@@ -223,7 +223,7 @@ describeConcurrently('a later start', () => {
       await stack.waitForOutput(new RegExp(`^${name} +\\| \\w+ listens`, 'm'))
   })
 
-  test('npm start works in a clone whose path contains spaces, and changes no folders beside the clone', async () => {
+  test('npm start works in a clone whose path contains spaces', async () => {
     const parent = makeRunFolder('beside-')
     try {
       mkdirSync(join(parent, 'my'))

@@ -90,7 +90,7 @@ test.each(moments)(title, async ({ table, mode, statement }) => {
 
 // test/api/worker-health.test.ts has the deterministic part.
 test.runIf(isSoak)(
-  "an API process that was frozen together with a worker does not report the worker's commands as lost",
+  'an API process frozen together with a worker does not report commands as lost',
   async () => {
     const [worker] = world.workers
     const [api] = world.apis

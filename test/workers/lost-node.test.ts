@@ -11,7 +11,7 @@ const sweptMs = 60_000
 describeOnBothDriversAtOnce('a lost node', (driver) => {
   const world = shareWorld({ driver, env: { WARM_POOL_SIZE: '1', QUOTA_CONCURRENT_SANDBOXES: '4' } })
 
-  test('the loss of a node ends only the sandboxes and warm pods on that node; creates continue to work', async () => {
+  test('the loss of a node ends only the sandboxes and warm pods on that node', async () => {
     const alice = await world.account()
     const run = async (id: string) =>
       (await alice.call('execCommand', { params: { id }, body: { command: 'echo on' } })).body

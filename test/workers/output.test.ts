@@ -58,7 +58,7 @@ test('no bytes are lost if a stream ends without a sentinel', () => {
   )
 })
 
-test('the scanner treats a sentinel that is followed by other bytes as output, and finds the next sentinel', () => {
+test('the scanner treats a sentinel that is followed by other bytes as output', () => {
   const junk = fc.string({
     unit: fc.constantFrom(' ', '7', '\n', 'x', '\0', sentinelPrefix, mark),
     maxLength: 12,
@@ -94,7 +94,7 @@ test('the scanner buffers at most one line after a sentinel that has no line end
   expect(shown + finder.rest().length).toBe(1 + mark.length + 1_000 * chunk.length)
 })
 
-test('output is kept in full up to the limit; above it, both ends are kept and all bytes are counted', () => {
+test('output above the limit keeps both ends and counts all bytes', () => {
   fc.assert(
     fc.property(fc.array(fc.string({ maxLength: 40 }), { maxLength: 60 }), (chunks) => {
       const limit = 200
@@ -115,7 +115,7 @@ test('output is kept in full up to the limit; above it, both ends are kept and a
   )
 })
 
-test('a long stream is kept in bounded memory', () => {
+test('a long stream is buffered in bounded memory', () => {
   const output = new BoundedOutput(1024 * 1024)
   const chunk = Buffer.alloc(64 * 1024, 'x')
   const before = process.memoryUsage().arrayBuffers

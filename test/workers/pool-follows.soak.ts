@@ -57,89 +57,81 @@ test(
   },
 )
 
-test(
-  'the pool refill waits up to 10 s for a cold create, then starts one pod at a time alongside it',
-  aside,
-  async () => {
-    const size = 2
-    await using world = await startWorld({
-      env: {
-        SANDBOX_IMAGE: 'pooled',
-        SANDBOX_IMAGES: 'pooled,cold',
-        WARM_POOL_SIZE: String(size),
-        QUOTA_CONCURRENT_SANDBOXES: '10',
-        // It would start pods without the queue.
-        RECONCILE_INTERVAL_SECONDS: '3600',
-      },
-    })
-    const alice = await world.account()
-    await awaitPods(world, { pooled: size })
-    const queue = new Queue(queueName, { connection: world.redis, prefix: queuePrefix })
-    // No worker takes the job of the create, as if all were busy.
-    await queue.pause()
-    const { body: waiting } = await alice.call('createSandbox', {
-      body: { image: 'cold' },
-      headers: { prefer: 'respond-async' },
-    })
-    const claimed = [await create(alice, 'pooled'), await create(alice, 'pooled')]
-    expect(claimed.map(({ timings }) => timings.pod)).toEqual(['claimed', 'claimed'])
+test('the pool refill waits up to 10 s for a cold create', aside, async () => {
+  const size = 2
+  await using world = await startWorld({
+    env: {
+      SANDBOX_IMAGE: 'pooled',
+      SANDBOX_IMAGES: 'pooled,cold',
+      WARM_POOL_SIZE: String(size),
+      QUOTA_CONCURRENT_SANDBOXES: '10',
+      // It would start pods without the queue.
+      RECONCILE_INTERVAL_SECONDS: '3600',
+    },
+  })
+  const alice = await world.account()
+  await awaitPods(world, { pooled: size })
+  const queue = new Queue(queueName, { connection: world.redis, prefix: queuePrefix })
+  // No worker takes the job of the create, as if all were busy.
+  await queue.pause()
+  const { body: waiting } = await alice.call('createSandbox', {
+    body: { image: 'cold' },
+    headers: { prefer: 'respond-async' },
+  })
+  const claimed = [await create(alice, 'pooled'), await create(alice, 'pooled')]
+  expect(claimed.map(({ timings }) => timings.pod)).toEqual(['claimed', 'claimed'])
 
-    const [first, second] = await awaitPods(world, { pooled: size })
-    const rowOfWaiting = async () => (await findSandbox(world.db, waiting.id))!
-    const { ready_at, created_at } = await rowOfWaiting()
-    expect(ready_at).toBeNull()
-    expect(first!.born_at.getTime() - created_at.getTime()).toBeGreaterThanOrEqual(poolLimits.yieldMs)
-    expect(second!.born_at.getTime()).toBeGreaterThanOrEqual(first!.ready_at!.getTime())
+  const [first, second] = await awaitPods(world, { pooled: size })
+  const rowOfWaiting = async () => (await findSandbox(world.db, waiting.id))!
+  const { ready_at, created_at } = await rowOfWaiting()
+  expect(ready_at).toBeNull()
+  expect(first!.born_at.getTime() - created_at.getTime()).toBeGreaterThanOrEqual(poolLimits.yieldMs)
+  expect(second!.born_at.getTime()).toBeGreaterThanOrEqual(first!.ready_at!.getTime())
 
-    await queue.resume()
-    await queue.close()
-    await world.eventually(async () => (await rowOfWaiting()).ready_at, soonMs)
-  },
-)
+  await queue.resume()
+  await queue.close()
+  await world.eventually(async () => (await rowOfWaiting()).ready_at, soonMs)
+})
 
 const onCluster = { ...aside, skip: !hasCluster }
 
-test(
-  'with three workers, the first command in a claimed pod finds a slot at the worker that owns the pod',
-  onCluster,
-  async () => {
-    const size = 6
-    await using world = await startWorld({
-      driver: 'kubernetes',
-      workers: 3,
-      env: { WARM_POOL_SIZE: String(size), QUOTA_CONCURRENT_SANDBOXES: '10' },
-    })
-    const alice = await world.account()
-    const { image } = world.settings.sandbox
-    const held = async (names: string[], worker: Process) => {
-      const entries = await listWorkers(world)
-      return names.filter((name) => inOrderFor(name, entries)[0]!.url === worker.callsUrl).length
-    }
-    // A slot of a worker that considered itself the owner before it knew the others is closed after a minute.
-    await world.eventually(async () => {
-      const names = (await awaitPods(world, { [image]: size })).map(({ name }) => name)
-      for (const worker of world.workers) {
-        const waiting = await sumUp([worker.internalUrl], 'sandlot_slots_waiting', 'role')
-        expect(waiting.worker ?? 0).toBe(await held(names, worker))
-      }
-      return true
-    }, 2 * soonMs)
-    const ids = await Promise.all(
-      Array.from({ length: size }, async () => {
-        const { id, timings } = await create(alice, image)
-        expect(timings.pod).toBe('claimed')
-        const { body } = await alice.call('execCommand', { params: { id }, body: { command: ['true'] } })
-        expect(body).toMatchObject({ status: 'exited', exit_code: 0 })
-        return id
-      }),
-    )
-    const found = (workers: Process[]) => sumUp(urlsOf(workers), 'sandlot_slots_total', 'outcome')
-    expect(await found(world.workers)).toEqual({ warm: size })
+test("the first command in a claimed pod finds a slot at the pod's owner", onCluster, async () => {
+  const size = 6
+  await using world = await startWorld({
+    driver: 'kubernetes',
+    workers: 3,
+    env: { WARM_POOL_SIZE: String(size), QUOTA_CONCURRENT_SANDBOXES: '10' },
+  })
+  const alice = await world.account()
+  const { image } = world.settings.sandbox
+  const held = async (names: string[], worker: Process) => {
+    const entries = await listWorkers(world)
+    return names.filter((name) => inOrderFor(name, entries)[0]!.url === worker.callsUrl).length
+  }
+  // A slot of a worker that considered itself the owner before it knew the others is closed after a minute.
+  await world.eventually(async () => {
+    const names = (await awaitPods(world, { [image]: size })).map(({ name }) => name)
     for (const worker of world.workers) {
-      expect((await found([worker])).warm ?? 0).toBe(await held(ids, worker))
+      const waiting = await sumUp([worker.internalUrl], 'sandlot_slots_waiting', 'role')
+      expect(waiting.worker ?? 0).toBe(await held(names, worker))
     }
-  },
-)
+    return true
+  }, 2 * soonMs)
+  const ids = await Promise.all(
+    Array.from({ length: size }, async () => {
+      const { id, timings } = await create(alice, image)
+      expect(timings.pod).toBe('claimed')
+      const { body } = await alice.call('execCommand', { params: { id }, body: { command: ['true'] } })
+      expect(body).toMatchObject({ status: 'exited', exit_code: 0 })
+      return id
+    }),
+  )
+  const found = (workers: Process[]) => sumUp(urlsOf(workers), 'sandlot_slots_total', 'outcome')
+  expect(await found(world.workers)).toEqual({ warm: size })
+  for (const worker of world.workers) {
+    expect((await found([worker])).warm ?? 0).toBe(await held(ids, worker))
+  }
+})
 
 const create = async (account: Account, image: string) =>
   (await account.call('createSandbox', { body: { image } })).body

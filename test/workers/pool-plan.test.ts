@@ -28,14 +28,14 @@ const planned = (rows: WarmPod[], size: number, changes: Partial<Situation> = {}
 }
 const nothing = { remove: [], resume: [], add: [] }
 
-test('a pool of the right size is not changed, and a smaller pool is filled by a few starts at a time', () => {
+test('a pool that is too small is filled by a few starts at a time', () => {
   expect(planned([pod('1'), pod('2')], 2)).toEqual(nothing)
   expect(planned([pod('1'), starting('2', 1)], 3)).toEqual({ ...nothing, add: ['a'] })
   expect(planned([pod('1'), starting('2', 1)], 9).add).toHaveLength(2)
   expect(planned([], 9, { starts: 0 })).toEqual(nothing)
 })
 
-test('after a pool image is rejected, the image is not tried again for a while', () => {
+test('a rejected pool image is not tried again for a while', () => {
   expect(planned([], 2, {}, true)).toEqual(nothing)
 })
 
@@ -44,7 +44,7 @@ test('a pool is not refilled immediately after a claim, unless half of the pool 
   expect(planned([pod('1')], 3, { quietMs: 500 }).add).toHaveLength(2)
 })
 
-test('reducing the pool size deletes the oldest warm pods, and removing an image deletes all its warm pods', () => {
+test('reducing the pool size deletes the oldest warm pods', () => {
   expect(planned([pod('1'), pod('2'), starting('3', 1)], 1)).toEqual({ ...nothing, remove: ['1'] })
   expect(planned([pod('1'), starting('2', 1)], 1, { wanted: new Map() }).remove).toEqual(['1', '2'])
 })
@@ -54,7 +54,7 @@ test('warm pods that were created with different settings are replaced', () => {
   expect(done).toEqual({ remove: ['1'], resume: [], add: ['a'] })
 })
 
-test('an aging warm pod is deleted when its replacement is ready, or after an hour in any case', () => {
+test('an aging warm pod is deleted when its replacement is ready or after an hour', () => {
   const aging = pod('1', { born_at: minutesAgo(56) })
   expect(planned([aging], 1)).toEqual({ ...nothing, add: ['a'] })
   expect(planned([aging, starting('2', 1)], 1)).toEqual(nothing)
@@ -76,7 +76,7 @@ test('the pool refill waits while client pods are starting, but not indefinitely
   expect(allowedStarts(40, 1, 10_000)).toBe(1)
 })
 
-test('the size of a pool is its largest burst plus a quarter, limited to the minimum and maximum', () => {
+test("a pool's size is its largest burst plus a quarter, within the limits", () => {
   const size = (busiest: number) => sizeFor({ min: 2, max: 10 }, busiest)
   expect([0, 1, 2, 4, 7, 8, 1_000].map(size)).toEqual([2, 2, 3, 5, 9, 10, 10])
 })

@@ -68,7 +68,7 @@ test('the plan ends a ready sandbox whose pod is gone, unless the cluster is unr
   expect(decided([row({})], undefined)).toEqual([])
 })
 
-test('before it ends the sandboxes of many lost pods, the plan requires a second list of pods', () => {
+test('the plan requires a second list of pods before it ends many sandboxes', () => {
   const rows = ['1', '2', '3'].map((end) => row({ id: `sbx_${end}`, pod_name: `sbx-${end}` }))
   const planned = decided([...rows, row({ id: 'sbx_4', ready_at: null })], [])
   const destroyReasonOf = (end: string) => ({
@@ -139,7 +139,7 @@ test('the plan assigns an unassigned claimed pod, unless its assignment is in pr
   expect(decided([claimed({ created_at: ago(4) })], [warmState()])).toEqual([])
 })
 
-test('the plan replaces a claimed pod that died unused, and ends the sandbox of a used pod that died', () => {
+test('the plan replaces a claimed pod that died unused', () => {
   const replace = [{ kind: 'replace', sandboxId: 'sbx_1', missingPod: 'warm-1' }]
   expect(decided([claimed()], [warmState({ death })])).toEqual(replace)
   expect(decided([claimed()], [])).toEqual(replace)

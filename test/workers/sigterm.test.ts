@@ -70,7 +70,7 @@ test.concurrent('a draining worker reports `draining` and the number of commands
   await stopped
 })
 
-test.concurrent("a draining worker's commands stay visible to lists, readers and other reconcilers", async () => {
+test.concurrent("a draining worker's commands remain listed and readable", async () => {
   await using world = await startWorld({ env })
   const alice = await world.account()
   const { body: params } = await alice.call('createSandbox')

@@ -69,7 +69,7 @@ describeInSandboxes('slots', (open) => {
     await eventually(async () => (await waiting()) === 0, 10_000)
   })
 
-  test('a command runs in the slot that the pool returns, whether the slot was opened in advance or not', async () => {
+  test('a command runs in the slot that the pool returns', async () => {
     const { pool } = makePool()
     for (let round = 0; round < 3; round++) {
       const { slot } = await pool.take('sbx_a', pod)
@@ -96,7 +96,7 @@ describeInSandboxes('slots', (open) => {
     },
   )
 
-  test('a slot receives a command unchanged, as one short line or as a byte count followed by the bytes', async () => {
+  test('a slot receives a short or long command unchanged', async () => {
     const words = [
       'plain',
       "it's $HOME; `x` \\",
@@ -122,7 +122,7 @@ describeInSandboxes('slots', (open) => {
     await slot.closed
   })
 
-  test('a reader that pauses for seconds receives all of stderr, even after the end of stdout', async () => {
+  test('a reader that pauses for several seconds still receives all of stderr', async () => {
     const slot = await openSlot(sandboxes.driver, pod)
     const taken = { stdout: 0, stderr: 0 }
     const script = 'head -c 60000 /dev/zero >&2; echo done'
@@ -144,7 +144,7 @@ describeInSandboxes('slots', (open) => {
     })
   })
 
-  test('the pool opens no slots in advance if the driver starts processes quickly', async () => {
+  test('the pool pre-opens no slots if the driver starts processes quickly', async () => {
     const { driver, counter } = counting(sandboxes.driver)
     const { pool, count } = makePool({ driver: changed(driver, { startsSlowly: false }) })
     pool.prepare('sbx_a', pod)
@@ -161,7 +161,7 @@ describeInSandboxes('slots', (open) => {
   describe('slots of a driver that starts processes slowly', () => {
     const slowly = (more: Partial<Driver> = {}) => changed(sandboxes.driver, { startsSlowly: true, ...more })
 
-    test('a command uses the slot that was opened in advance, and the next slots are opened immediately', async () => {
+    test('a command uses a pre-opened slot, and the next slots are opened immediately', async () => {
       const { pool, count } = makePool({ driver: slowly() })
       pool.prepare('sbx_a', pod)
       await eventually(() => pool.ready('sbx_a') === 1, 10_000)
@@ -230,7 +230,7 @@ describeInSandboxes('slots', (open) => {
       await runTrue(slot)
     })
 
-    test('if a slot does not respond, another slot is opened, and the first one is kept for later', async () => {
+    test('if a slot does not respond, another slot is opened', async () => {
       const { driver } = sandboxes
       const { promise: later, resolve: proceed } = Promise.withResolvers<void>()
       const answers = [later, Promise.resolve()]
@@ -263,7 +263,7 @@ describeInSandboxes('slots', (open) => {
       expect(starts).toBe(2)
     })
 
-    test('ten concurrent commands receive one slot each, and three slots are kept for the next commands', async () => {
+    test('ten concurrent commands receive one slot each', async () => {
       const { pool } = makePool({ driver: slowly() })
       const taken = await Promise.all(Array.from({ length: 10 }, () => pool.take('sbx_a', pod)))
       expect(new Set(taken.map(({ slot }) => slot.pid)).size).toBe(10)
@@ -314,7 +314,7 @@ describeInSandboxes('slots', (open) => {
       for (const slot of slots) slot.close()
     })
 
-    test('the pool opens at most four slots in advance at a time, and gives commands priority', async () => {
+    test('the pool pre-opens at most four slots concurrently', async () => {
       let now = 0
       let most = 0
       const driver = slowly({
@@ -334,7 +334,7 @@ describeInSandboxes('slots', (open) => {
       expect(most).toBe(5)
     })
 
-    test('if opening a slot in advance fails, the pool does not retry until the sandbox is used again', async () => {
+    test('after a failed pre-opening, the pool retries only when the sandbox is used', async () => {
       let tries = 0
       const driver = slowly({
         start: async () => {
@@ -349,7 +349,7 @@ describeInSandboxes('slots', (open) => {
       await expect(pool.take('sbx_a', pod)).rejects.toThrow('away')
     })
 
-    test("taking a slot in a deleted pod fails, and none of that pod's slots are kept", async () => {
+    test('taking a slot in a deleted pod fails', async () => {
       const { pool } = makePool({ driver: slowly() })
       const doomed = await sandboxes.make()
       const slot = await openSlot(sandboxes.driver, doomed)
@@ -372,7 +372,7 @@ describeInSandboxes('slots', (open) => {
   })
 })
 
-test("workers agree on slot owners without communicating, and only a leaving worker's sandboxes change owner", () => {
+test("only a leaving worker's sandboxes change their slot owner", () => {
   const workers = Array.from({ length: 8 }, (_, index): WorkerEntry => {
     return { id: `worker_${index}`, url: '', driverProblem: null }
   })
@@ -385,7 +385,7 @@ test("workers agree on slot owners without communicating, and only a leaving wor
   for (const { id } of workers) expect(before.filter((holder) => holder === id).length).toBeGreaterThan(50)
 })
 
-test('a worker that cannot reach the cluster owns no sandbox while another worker can reach it', () => {
+test('a worker that cannot reach the cluster owns no sandbox while another worker can', () => {
   const workers = [
     { id: 'worker_a', url: '', driverProblem: 'away' },
     { id: 'worker_b', url: '', driverProblem: null },

@@ -73,7 +73,7 @@ describeInSandboxes('terminals', (open) => {
     expect(await terminal.ended).toMatchObject({ code: 126 })
   })
 
-  test('the argv that the cluster sees does not contain any part of a terminal command', async () => {
+  test('the argv that the cluster sees contains no part of a terminal command', async () => {
     const seen: string[] = []
     const watched = changed(driver, {
       start: (where, argv, options) => {
@@ -111,13 +111,13 @@ describeInSandboxes('terminals', (open) => {
     await eventually(async () => (await run(driver, pod, ['ls', '-A', '/tmp'])).stdout === '', 10_000)
   })
 
-  test("a signal to the process group whose ID is the terminal's pid ends the terminal", async () => {
+  test("a signal to the terminal's process group ends the terminal", async () => {
     const { terminal } = await start({ argv: ['/bin/sh', '-c', 'sleep 600; true'] })
     await run(driver, pod, shell(`kill -TERM -${terminal.pid}`))
     expect(await terminal.ended).toEqual({ kind: 'exited', code: 143 })
   })
 
-  test("if a slot is waiting, it writes the file that contains a terminal's command", async () => {
+  test("a waiting slot writes the file that contains a terminal's command", async () => {
     const slot = await openSlot(driver, pod)
     const carried = ways(async () => slot)
     const terminal = await openTerminal(driver, pod, { argv: ['stty', 'size'] }, size, carried)

@@ -1,6 +1,6 @@
 /**
- * The interface through which workers run pods. `kubernetes/` and `local/` implement it. Code outside these two folders
- * must not depend on which driver is used. The tests in `test/drivers/contract/` run against both drivers.
+ * The interface through which workers run pods. Code outside `kubernetes/` and `local/` must not depend on
+ * which driver is used.
  */
 import type { Duplex, Readable, Writable } from 'node:stream'
 import type { LivenessTimeouts } from '../../shared/platform/liveness-timeouts.ts'
@@ -10,7 +10,7 @@ import type { Resource } from './exhausted.ts'
 
 export interface DriverOptions {
   settings: Settings
-  /** Identifies this installation. Pods of other installations are ignored. Kubernetes stores the ID as a pod label. */
+  /** Pods of other installations are ignored. Kubernetes stores the ID as a pod label. */
   installationId: string
   log: Logger
 }
@@ -26,22 +26,21 @@ export interface Driver {
   ping(): Promise<void>
 
   /**
-   * Creates a pod. Resolves once the pod has been accepted, before it runs. Idempotent: if the pod already exists,
-   * returns it.
+   * Creates a pod. Resolves once the pod has been accepted, before it runs. Idempotent.
    * @throws {PodRefused} if the cluster will never accept this pod (quota, admission, invalid image name)
    * @throws {ClusterMisconfigured} if the cluster does not isolate pods
    * @throws {DriverUnavailable} if the cluster is unreachable; try again
    */
   create(request: PodRequest): Promise<Pod>
 
-  /** Returns a hash of all properties of a pod. Pods with the same hash are interchangeable. */
+  /** Pods with the same fingerprint are interchangeable. */
   fingerprint(request: Pick<PodRequest, 'image' | 'deadlineSeconds'>): string
 
   /**
-   * Assigns a warm pod to a sandbox and lowers the pod's deadline. Idempotent. Does not change labels that network
-   * policies select.
-   * @param to.deadlineSeconds seconds from the pod's start; at most the deadline that the pod was created with
-   * @throws {PodGone} if the pod does not exist or no longer runs
+   * Assigns a warm pod to a sandbox and lowers the pod's deadline. Idempotent.
+   * @param to.deadlineSeconds seconds from the pod's start; at most the deadline that the pod was created
+   *   with
+   * @throws {PodGone} if the pod does not exist or is no longer running
    * @throws {DriverUnavailable} if the cluster is unreachable; try again
    */
   assign(pod: PodName, to: { sandboxId: string; deadlineSeconds: number }): Promise<void>
@@ -56,45 +55,48 @@ export interface Driver {
   ready(pod: PodName, signal: AbortSignal, trial?: () => Promise<unknown>): Promise<void>
 
   /**
-   * Deletes a pod. Resolves when the pod no longer exists. Idempotent. If a `uid` is given, a newer pod with the same
-   * name is kept.
+   * Resolves when the pod no longer exists. Idempotent. If a `uid` is given, a newer pod with the same name
+   * is kept.
    */
   delete(pod: PodName): Promise<void>
 
-  /** Lists all pods of this installation, including dead ones. */
+  /** Includes dead pods, but no pods of other installations. */
   list(): Promise<PodState[]>
 
   /**
-   * Calls `onDeath` for pods that died without being deleted. A death might be missed or reported twice; only `list` is
-   * complete.
+   * Calls `onDeath` for pods that died without being deleted. A death might be missed or reported twice; only
+   * `list` is complete.
    */
   watch(onDeath: (pod: PodState & { death: PodDeath }) => void): void
 
   /**
-   * Starts a process in a pod with the pod's environment. The process leads its own process group. The argv can appear
-   * in the cluster's URLs and logs, so it must not contain client data. If the local driver's agent dies before it
-   * responds, the process might be started twice. The first of the two then reads EOF from its stdin.
-   * @throws {PodGone} if the pod does not exist or no longer runs
+   * Starts a process in a pod, as the leader of its own process group. The argv can appear in the cluster's
+   * URLs and logs, so it must not contain client data.
+   *
+   * If the local driver's agent dies before it responds, the process might be started twice. The first of the
+   * two then reads EOF from its stdin.
+   * @throws {PodGone} if the pod does not exist or is no longer running
    * @throws {PodExhausted} if the pod has exhausted a resource that the process needs
    * @throws {DriverUnavailable} if the pod is unreachable or does not support terminals
    */
   start(pod: PodName, argv: readonly string[], options?: StartOptions): Promise<Process>
 
   /**
-   * Kills all processes in a pod except the driver's own, and keeps the pod's files. Works even if the pod has reached
-   * its process limit, so a fork bomb cannot prevent it. Success is not verified, because the pod is untrusted.
-   * @throws {PodGone} if the pod does not exist or no longer runs
+   * Kills all processes in a pod except the driver's own, even if the pod has reached its process limit.
+   * Success is not verified, because the pod is untrusted.
+   * @throws {PodGone} if the pod does not exist or is no longer running
    * @throws {DriverUnavailable} if the pod is unreachable
    */
   endProcesses(pod: PodName): Promise<void>
 
   /**
-   * Connects to a port on the pod's loopback interface. The stream ends when the listener closes the connection, and
-   * fails if the connection breaks. Some clusters report only later that no process is listening; the stream then fails
-   * with {@link PortRefused}. Kubernetes does not support half-closed connections: after the writable side has ended,
-   * the connection closes as soon as the listener is idle.
+   * Connects to a port on the pod's loopback interface. On some clusters, a refused connection is only
+   * detected after this resolves; the stream then fails with {@link PortRefused}.
+   *
+   * Kubernetes does not support half-closed connections. After the writable side has ended, the connection
+   * closes as soon as the listener is idle.
    * @throws {PortRefused} if no process is listening on the port
-   * @throws {PodGone} if the pod does not exist or no longer runs
+   * @throws {PodGone} if the pod does not exist or is no longer running
    * @throws {DriverUnavailable} if the pod is unreachable
    */
   connect(pod: PodName, port: number): Promise<Duplex>
@@ -108,23 +110,23 @@ export interface StartOptions {
   tty?: TerminalSize | undefined
 }
 
-/** The size of a terminal, in characters. Both values are integers from 1 to 65535. */
+/** Both values are integers from 1 to 65535. */
 export interface TerminalSize {
   rows: number
   columns: number
 }
 
 export interface PodRequest {
-  /** The name of the pod. It must never have been used for another sandbox. */
+  /** The name must never have been used for another sandbox. */
   name: string
-  /** The sandbox that uses the pod. Absent for a warm pod. */
+  /** Absent for a warm pod. */
   sandboxId?: string | undefined
   image: string
-  /** How long the pod may run, in seconds from its start. The deadline applies even if no worker runs. */
+  /** How long the pod may run, counted from its start. The deadline applies even if no worker runs. */
   deadlineSeconds: number
 }
 
-/** Identifies a pod. `uid` distinguishes pods that have had the same name at different times. */
+/** `uid` distinguishes pods that have had the same name at different times. */
 export interface PodName {
   name: string
   uid?: string | undefined
@@ -137,7 +139,7 @@ export interface Pod extends PodName {
 }
 
 export interface PodState extends Pod {
-  /** Why the pod is no longer running. Absent while the pod is alive. */
+  /** Absent while the pod is alive. */
   death?: PodDeath | undefined
 }
 
@@ -145,22 +147,24 @@ export interface PodState extends Pod {
 export interface PodDeath {
   reason: 'pod_failed' | 'expired' | 'start_failed'
   /**
-   * The reason that Kubernetes reports, such as `OOMKilled`, `Evicted` or `NodeLost`, or a description if there is
-   * none.
+   * The reason that Kubernetes reports, such as `OOMKilled`, `Evicted` or `NodeLost`, or a description if
+   * there is none.
    */
   detail: string
 }
 
 /**
- * A process in a pod. A paused reader blocks the process (backpressure). On a terminal, all output arrives on stdout
- * and stderr is empty. A terminal's input has no EOF; write byte 4 (Ctrl-D) instead.
+ * A process in a pod. A paused reader blocks the process.
+ *
+ * On a terminal, all output arrives on stdout. A terminal's stdin cannot be closed to signal EOF; write byte
+ * 4 (Ctrl-D) instead.
  */
 export interface Process {
   /**
-   * The input of the process. On Kubernetes, input or EOF that arrives while the process is exiting can break the
-   * connection before the exit code is received. The process is then reported as `lost`. A process whose exit code is
-   * needed must therefore read its input to the end. EOF might never arrive unless a byte precedes it, so write a byte
-   * first if a process waits for EOF.
+   * On Kubernetes, input or EOF that arrives while the process is exiting can break the connection before the
+   * exit code is received. A process whose exit code is needed must therefore read its input to the end.
+   *
+   * EOF might never arrive unless a byte precedes it, so write a byte first if a process waits for EOF.
    */
   stdin: Writable
   stdout: Readable
@@ -168,15 +172,15 @@ export interface Process {
   /**
    * Resolves when the process has ended. Never rejects. Output can still be read afterwards.
    *
-   * Kubernetes might not report the exit of a process that left input unread. Close such a process once its exit is
-   * known from another source.
+   * Kubernetes might not report the exit of a process that left input unread. Close such a process once its
+   * exit is known from another source.
    *
-   * Kubernetes can also report a broken connection as exit code 0. Without a terminal, the Kubernetes driver therefore
-   * reports exit code 0 as `lost`. To prove its success, a process has to exit with a different code or print a known
-   * string.
+   * Kubernetes can also report a broken connection as exit code 0, so without a terminal, the Kubernetes
+   * driver reports exit code 0 as `lost`. To prove its success, a process has to exit with a different code
+   * or print a known string.
    */
   ended: Promise<ProcessExit>
-  /** Changes the size of the terminal. Absent without a terminal. Does nothing after the process has ended. */
+  /** Absent without a terminal. Does nothing after the process has ended. */
   resize?: (size: TerminalSize) => Promise<void>
   /** Closes the connection without ending the process. */
   close(): void
@@ -202,7 +206,7 @@ export class PodExhausted extends DriverUnavailable {
   }
 }
 
-/** The cluster's configuration does not meet Sandlot's requirements. Only an operator can fix this. */
+/** Only an operator can fix the cluster's configuration. */
 export class ClusterMisconfigured extends DriverUnavailable {
   override name = 'ClusterMisconfigured'
 }
@@ -215,7 +219,6 @@ export class PodGone extends Error {
   override name = 'PodGone'
 }
 
-/** Thrown when no process is listening on the port. */
 export class PortRefused extends Error {
   override name = 'PortRefused'
 }

@@ -1,9 +1,8 @@
-/** Combines stdin and stdout of a process that forwards a port connection into one duplex stream. */
 import { Duplex } from 'node:stream'
 import type { Process } from './driver.ts'
 
 /**
- * Returns a duplex stream over the process's stdin and stdout.
+ * Returns a duplex stream over the stdin and stdout of a port-forwarding process.
  * @param failure creates the stream's error from the reason why the connection broke
  */
 export function duplexOf(process: Process, failure: (why: string) => Error): Duplex {
@@ -11,7 +10,8 @@ export function duplexOf(process: Process, failure: (why: string) => Error): Dup
   const duplex = new Duplex({
     read: () => void stdout.resume(),
     write(chunk, _encoding, done) {
-      // Write errors are ignored. If the listener has closed, the readable side ends after its remaining bytes.
+      // Write errors are ignored. If the listener has closed, the readable side ends after its remaining
+      // bytes.
       stdin.write(chunk, () => done())
     },
     final(done) {

@@ -2,10 +2,7 @@
 
 export type Resource = 'processes' | 'memory' | 'disk'
 
-/**
- * Error message patterns, in order of precedence. Memory and disk come first, because running out of either can make a
- * fork fail.
- */
+/** Memory and disk come first, because running out of either can make a fork fail. */
 const patterns: [RegExp, Resource][] = [
   [/ENOMEM|Cannot allocate memory/i, 'memory'],
   [/ENOSPC|EDQUOT|No space left|Disk quota exceeded/i, 'disk'],
@@ -16,7 +13,7 @@ export const usedUpBy = (message: string): Resource | undefined =>
   patterns.find(([pattern]) => pattern.test(message))?.[1]
 
 /**
- * Reports whether an error message means that runc's own process died in the pod. Because runc starts several threads,
- * it can exceed the process limit of a pod in which a shell would still start.
+ * Reports whether runc's own process died in the pod. runc starts several threads, so it can exceed a process
+ * limit at which a shell would still start.
  */
 export const endedRuntime = (message: string): boolean => /read init-p: connection reset/.test(message)

@@ -5,14 +5,10 @@ import { PendingBytes } from '../../shared/lib/pending-bytes.ts'
 interface SharedConnection {
   connection: { pause(): void; resume(): void }
   maxBytes: number
-  /** Outputs that buffer `maxBytes` or more. */
   full: Set<ProcessOutput>
 }
 
-/**
- * Returns a function that creates output streams for a connection. The connection is paused while any of the streams
- * buffers `maxBytes` or more.
- */
+/** The connection is paused while any of its output streams buffers `maxBytes` or more. */
 export function outputsOf(connection: SharedConnection['connection'], maxBytes: number): () => ProcessOutput {
   const shared = { connection, maxBytes, full: new Set<ProcessOutput>() }
   return () => new ProcessOutput(shared)

@@ -1,7 +1,9 @@
 /**
- * Attaches a WebSocket to a command. Clients send stdin as binary frames, and `resize`, `eof` and `signal` messages as
- * JSON text frames. The worker sends output as binary frames whose first byte identifies the stream, and the exit
- * status as a JSON text frame.
+ * Attaches a WebSocket to a command. Clients send stdin as binary frames, and `resize`, `eof` and `signal`
+ * messages as JSON text frames.
+ *
+ * The worker sends output as binary frames whose first byte identifies the stream, and the exit status as a
+ * JSON text frame.
  */
 import type { WebSocket } from 'ws'
 import * as z from 'zod'
@@ -26,7 +28,7 @@ const Message = z.discriminatedUnion('type', [
 ])
 
 /**
- * Prepares to attach a WebSocket to a running command.
+ *
  * @throws {Problem} `exec_finished` when the command has ended
  */
 export async function attach(worker: ExecContext, args: OneExec): Promise<Opened> {
@@ -43,17 +45,16 @@ export async function attach(worker: ExecContext, args: OneExec): Promise<Opened
   }
 }
 
-/** Maximum pending stdin per socket, in bytes. Above the limit, the socket is paused. */
+/** Maximum pending stdin per socket. Above the limit, the socket is paused. */
 const maxWaiting = 8 * 1024 * 1024
 /**
- * Memory in the account's budget that attached stdin must leave free, in bytes. Other requests need this memory, such
+ * Memory in the account's budget that attached stdin must leave free. Other requests need this memory, such
  * as one that makes the command read its stdin.
  */
 const headroom = 256 * 1024
 
 /**
- * Serves an attached WebSocket. While the account's memory budget is exhausted, the socket is paused after each
- * message.
+ * While the account's memory budget is exhausted, the socket is paused after each message.
  * @param held counts the pending stdin toward the memory budget
  */
 function serve(command: Command, socket: WebSocket, held: Reservation) {
@@ -70,9 +71,7 @@ function serve(command: Command, socket: WebSocket, held: Reservation) {
   void sendOutput(command, socket)
 }
 
-/**
- * Writes stdin to the command in order, one write at a time. Small messages that are waiting are merged into one write.
- */
+/** Writes stdin to the command in order. Small messages that are waiting are merged into one write. */
 function feedStdin(command: Command, socket: WebSocket, held: Reservation) {
   const pending = new PendingBytes()
   // Includes the bytes of the current write.
@@ -121,8 +120,8 @@ function feedStdin(command: Command, socket: WebSocket, held: Reservation) {
 }
 
 /**
- * Returns a function that runs control messages one at a time, independently of stdin. If several messages of one kind
- * are waiting, only the latest is run.
+ * Returns a function that runs control messages one at a time. If several messages of one kind are waiting,
+ * only the latest is run.
  */
 function controlQueue() {
   const limit = limitByKey()
@@ -139,7 +138,7 @@ function controlQueue() {
   }
 }
 
-/** Parses a text frame. @returns undefined if the message is unknown; such messages are ignored */
+/** Unknown messages are ignored. @returns undefined if the message is unknown */
 function parse(data: Buffer): z.infer<typeof Message> | undefined {
   if (data.length > limits.textFrameBytes) return undefined
   try {
@@ -162,7 +161,7 @@ async function sendOutput(command: Command, socket: WebSocket): Promise<void> {
     // After a broken connection, the command waits for this reader until the grace period is over.
     if (!(await send(socket, frameOf(item)))) return
   }
-  // This close code makes clients attach again, so that they receive the exit status once it has been committed.
+  // This close code makes clients reattach, so that they receive the exit status once it has been committed.
   if (!(await command.waitForRecordedExit())) return socket.close(tryAgainLater)
   await send(socket, JSON.stringify({ type: 'exit', ...command.summary() }))
   socket.close(1000)
@@ -175,7 +174,7 @@ function frameOf(item: Exclude<Item, { kind: 'end' }>): string | Buffer {
 }
 
 /**
- * Sends a frame. Resolves when the kernel has accepted the bytes, so a slow client slows the command down.
+ * Resolves when the kernel has accepted the bytes, so a slow client slows the command down.
  * @returns false if the connection is broken
  */
 const send = (socket: WebSocket, data: string | Buffer): Promise<boolean> =>

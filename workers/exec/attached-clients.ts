@@ -1,6 +1,6 @@
 /**
- * Tracks a command's clients: those that wait for it or read its output, and disconnected ones that may return. After
- * its last client has disconnected, the command keeps running for a grace period.
+ * Tracks a command's clients, including disconnected ones that may return. After its last client has
+ * disconnected, the command keeps running for a grace period.
  */
 import type { OutputOffset } from '../../shared/contract/exec-events.ts'
 import type { OutputLog, Reader } from './output-log.ts'
@@ -12,16 +12,16 @@ export interface Awaited {
 }
 
 export interface Grace {
-  /** How long a disconnected client has to return, in milliseconds. */
+  /** How long a disconnected client has to return. */
   ms: number
-  /** Called when the grace period is over and no other client is attached. May be called more than once. */
+  /** Called when the grace period has elapsed and no client is attached. May be called more than once. */
   onOver(): void
 }
 
 export class AttachedClients {
   private readonly command: Awaited
   private readonly grace: Grace
-  /** Number of clients, including disconnected clients whose grace period is not over. */
+  /** Includes disconnected clients whose grace period is not over. */
   private count = 0
   /** Readers whose clients have disconnected but may return. The command still blocks on these readers. */
   private readonly absent = new Set<Reader>()
@@ -32,8 +32,8 @@ export class AttachedClients {
   }
 
   /**
-   * Adds a reader that starts at an offset. The command blocks on the reader until it leaves or its grace period is
-   * over.
+   * Adds a reader that starts at an offset. The command blocks on the reader until it leaves or its grace
+   * period is over.
    */
   attach(from?: OutputOffset): Reader {
     this.arrive()
@@ -79,8 +79,8 @@ export class AttachedClients {
   }
 
   /**
-   * Returns the disconnected reader whose offset is nearest to the given one without being smaller. Its offset may be
-   * larger, because the last bytes may still have been in transit.
+   * Returns the disconnected reader with the nearest offset that is not smaller than the given one. Its
+   * offset may be larger, because the last bytes may still have been in transit.
    */
   private findFormer({ stdout, stderr }: OutputOffset): Reader | undefined {
     const ahead = ({ offset }: Reader) => offset.stdout - stdout + offset.stderr - stderr

@@ -33,7 +33,7 @@ export const stopExec: CallHandler<'stopExec', ExecContext> = async (args, worke
 
 /**
  * Waits until the command has ended or the client has disconnected. A disconnect starts the grace period of a
- * foreground command, after which the command is stopped.
+ * foreground command.
  * @throws {Problem} `unavailable` when the exit status could not be stored in time
  */
 async function waitFor(command: Command, signal: AbortSignal): Promise<void> {

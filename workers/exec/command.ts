@@ -1,7 +1,4 @@
-/**
- * The state of one command: its output, stdin and exit status. `attached-clients.ts` tracks the command's clients.
- * `workers/shell/` runs the command in the pod.
- */
+/** The state of one command: output, stdin and exit status. `workers/shell/` runs the command in the pod. */
 import type { Writable } from 'node:stream'
 import type { ExecOutcome, ExecResult } from '../../shared/contract/exec.ts'
 import { clientDisconnected } from '../../shared/contract/exec-events.ts'
@@ -16,7 +13,7 @@ import { finished, StdinFeed } from './stdin-feed.ts'
 
 export type ExitStatus = Pick<ExecResult, 'status' | 'exit_code' | 'signal' | 'reason' | 'start_error'>
 
-/** How long clients wait for PostgreSQL to commit the exit status, in milliseconds. */
+/** How long clients wait for PostgreSQL to commit the exit status. */
 const commitWaitMs = 10_000
 
 const running = { status: 'running', exit_code: null, signal: null, reason: null, start_error: null } as const
@@ -41,16 +38,17 @@ export interface Body {
   resize?(size: { rows: number; columns: number }): Promise<void>
 }
 
-/**
- * Properties of a command that stay in memory until its sandbox is destroyed. Large request fields must not be added.
- */
+/** These properties stay in memory until the sandbox is destroyed, so do not add large request fields. */
 export interface CommandFacts {
   id: string
   sandboxId: string
   accountId: string
-  /** How long the command keeps running without a client, in milliseconds. Applies only if `needsClient`. */
+  /** How long the command keeps running without a client. Applies only if `needsClient`. */
   graceMs: number
-  /** Whether the command is stopped when all clients have disconnected and none returns within the grace period. */
+  /**
+   * Whether the command is stopped when all clients have disconnected and none returns within the grace
+   * period.
+   */
   needsClient: boolean
   outputEncoding: ExecResult['output_encoding']
   startedAt: Date
@@ -83,12 +81,15 @@ export class Command {
   private isCut = false
   private pid: number | null = null
   private body: Body | undefined
-  /** Exit status to report when this worker stops the command. Overrides the status that the shell reports. */
+  /**
+   * Exit status to report when this worker stops the command. Overrides the status that the shell reports.
+   */
   private cause: ExitStatus | undefined
 
   /**
-   * @param record writes the exit status to the row. If another process has already stored a status, resolves with that
-   *   one, because clients may have received it
+   *
+   * @param record writes the exit status to the row. If another process has already stored a status, resolves
+   *   with that status instead, because clients may already have received it
    */
   constructor(
     facts: CommandFacts,
@@ -116,14 +117,16 @@ export class Command {
   }
 
   /**
-   * Reports whether the command is running, or ended less than `maxMs` ago without a client having received its exit
-   * status.
+   * Reports whether the command is running, or ended less than `maxMs` ago without a client having received
+   * its exit status.
    */
   isPending(maxMs: number): boolean {
     return this.recorded === undefined || (!this.isDelivered && performance.now() - this.endedAt < maxMs)
   }
 
-  /** Waits until a client has received the exit status, but no longer than `maxMs` after the command ended. */
+  /**
+   * Waits until a client has received the exit status, but no longer than `maxMs` after the command ended.
+   */
   async waitForDelivery(maxMs: number): Promise<void> {
     await this.ended
     const ms = maxMs - (performance.now() - this.endedAt)
@@ -155,7 +158,7 @@ export class Command {
   }
 
   /**
-   * Ends the command with an exit status, unless it has already ended.
+   * Does nothing if the command has already ended.
    * @param isCut whether an unknown amount of output was lost
    */
   finish(ending: ExitStatus, isCut = false): void {
@@ -170,7 +173,8 @@ export class Command {
       if (this.redactors) void this.keep(stream, this.redactors[stream].flush())
     }
     this.log.end()
-    // The command object lives until its sandbox is destroyed, so everything that was only needed to run it is dropped.
+    // The command object lives until its sandbox is destroyed, so everything that was only needed to run it
+    // is dropped.
     this.redactors = undefined
     this.body = undefined
     this.stdin.close()
@@ -185,13 +189,15 @@ export class Command {
     this.settle.resolve()
   }
 
-  /** Waits until the exit status has been committed. @returns false if PostgreSQL did not commit it in time */
+  /**
+   *
+   * @returns false if PostgreSQL did not commit the exit status in time
+   */
   async waitForRecordedExit(): Promise<boolean> {
     await Promise.race([this.ended, this.commitTimeout.promise])
     return this.recorded !== undefined
   }
 
-  /** Stops the command and reports `cause` as its exit status. */
   async stop(cause: ExitStatus): Promise<void> {
     if (!this.isRunning || this.cause) return
     this.cause = cause
@@ -200,7 +206,7 @@ export class Command {
   }
 
   /**
-   * Sends a signal to the command. TERM is followed by KILL if the command does not exit.
+   * TERM is followed by KILL if the command does not exit.
    * @throws {Problem} `exec_finished` when the command has ended
    */
   async signal(name: string): Promise<void> {
@@ -217,7 +223,6 @@ export class Command {
     await this.body?.resize?.(size)
   }
 
-  /** Returns the command's current result, including the output kept for the response. */
   result(): ExecResult {
     const { stdout, stderr } = this.inline
     const { outputEncoding } = this.facts
@@ -252,7 +257,9 @@ export class Command {
     }
   }
 
-  /** Drops at least `bytes` of the oldest output, but never output that an attached reader has not received. */
+  /**
+   * Drops at least `bytes` of the oldest output, but never output that an attached reader has not received.
+   */
   dropOutput(bytes: number): void {
     this.log.dropRead(bytes)
     if (this.isRunning || this.log.keptBytes > 0) return

@@ -9,12 +9,12 @@ import type { ExecContext } from './context.ts'
 import { killOrphans } from './orphans.ts'
 
 /**
- * How long a `lost` status is held back, in milliseconds. Within this time, the remaining processes are killed, or the
- * sandbox's row is updated because its pod died.
+ * How long a `lost` status is held back. Meanwhile, the remaining processes are killed, or the row of a
+ * sandbox whose pod died is updated.
  */
 const killWaitMs = 3_000
 
-/** Returns the command's exit status. If the exit status is unknown, kills the remaining processes first. */
+/** If the exit status is unknown, kills the remaining processes first. */
 export async function describeExit(
   worker: ExecContext,
   command: Command,
@@ -25,8 +25,8 @@ export async function describeExit(
   const isEnded = end.kind === 'exited' || (await killRemaining(worker, sandboxId, processes))
   // Waits for a concurrent transaction that destroys the sandbox.
   if (end.kind === 'lost') await lockActive(worker.db, { id: sandboxId, accountId }).catch(() => false)
-  // Destroying a sandbox kills its commands, which may exit with any status. If the row cannot be read, the shell's
-  // status is reported.
+  // Destroying a sandbox kills its commands, which may exit with any status. If the row cannot be read, the
+  // shell's status is reported.
   const mayBeDestroyed = end.kind === 'lost' || end.code > 128
   const sandbox = mayBeDestroyed ? await findSandbox(worker.db, sandboxId).catch(() => undefined) : undefined
   if (sandbox?.destroyed_at) return withoutExitCode('killed', sandbox.destroy_reason ?? null)
@@ -53,15 +53,16 @@ async function killRemaining(
 ): Promise<boolean> {
   const change = worker.notifications.next('sandbox', sandboxId, killWaitMs)
   const isEnded = await withTimeout(killWaitMs, killOrphans(worker, processes), () => false)
-  // Destroying a sandbox updates its row before its pod is deleted. If the pod died, the row is updated soon after.
+  // Destroying a sandbox updates its row before its pod is deleted. If the pod died, the row is updated soon
+  // after.
   if (!isEnded) await change
   return isEnded
 }
 
 /**
  * Records metrics, logs the exit and stores the exit status.
- * @returns the exit status in the row, if another process stored a different one because it assumed that this worker
- *   was lost
+ * @returns the exit status in the row, if another process stored a different one because it assumed that this
+ *   worker was lost
  */
 export function reportExit(
   worker: ExecContext,

@@ -8,7 +8,7 @@ import type { Item } from './output-log.ts'
 
 const keepAliveMs = 10_000
 const comment = ':\n\n'
-/** Size at which a batch of events is written, in characters. This is roughly the maximum size of a log item. */
+/** A batch of events is written at this size, which is roughly the maximum size of a log item. */
 const maxBatchLength = 32 * 1024
 
 export async function writeEvents(
@@ -19,7 +19,6 @@ export async function writeEvents(
   const reader = command.clients.attach(from)
   const leave = () => command.clients.detach(reader)
   out.on('close', leave)
-  // The client may have disconnected while the command was starting.
   if (out.destroyed) leave()
   const keepAlive = setInterval(() => out.write(comment), keepAliveMs)
   try {

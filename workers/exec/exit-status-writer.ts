@@ -1,13 +1,12 @@
 /**
  * Stores exit statuses in PostgreSQL before they are reported, and retries while PostgreSQL is unavailable.
  *
- * Only rows with an Idempotency-Key are committed synchronously (`rows.ts`), which costs about 4 ms on a slow disk. A
- * PostgreSQL crash may therefore lose an exit status that was already reported. To repair this, the worker reads each
- * row again after a few seconds. If the row says that the command is running, the worker stores the exit status again.
- * The command becomes `lost` only if this worker also dies within those seconds.
+ * Only rows with an Idempotency-Key are committed synchronously (`rows.ts`), which costs about 4 ms on a slow
+ * disk. A PostgreSQL crash may therefore lose a reported exit status. To repair this, the worker reads each
+ * row again after a few seconds, and stores the exit status again if necessary.
  *
- * If the API has already stored an exit status, the worker does not overwrite it. The API most likely never received
- * this worker's response, so it has reported its own status to the client.
+ * If the API has already stored an exit status, the worker does not overwrite it. The API most likely never
+ * received this worker's response, so it has reported its own status to the client.
  */
 
 import type { ExecOutcome } from '../../shared/contract/exec.ts'
@@ -21,13 +20,13 @@ import { recordExit } from './rows.ts'
 
 const retryMs = 1_000
 /**
- * How long the worker waits before it reads a row again, in milliseconds. PostgreSQL flushes asynchronous commits
- * within three times `wal_writer_delay`, 0.6 s by default.
+ * How long the worker waits before it reads a row again. PostgreSQL flushes asynchronous commits within three
+ * times `wal_writer_delay`, 0.6 s by default.
  */
 const checkAfterMs = 3_000
 /**
- * Maximum number of exit statuses waiting to be checked, about 5 MB in total. Above the limit, the oldest are not
- * checked.
+ * Maximum number of exit statuses waiting to be checked, about 5 MB in total. Above the limit, the oldest are
+ * not checked.
  */
 const maxUnchecked = 10_000
 
@@ -51,7 +50,8 @@ export class ExitStatusWriter {
 
   /**
    * Stores the exit status, and retries until PostgreSQL has committed it.
-   * @returns the exit status in the row, if another process stored one because it assumed that this worker was lost
+   * @returns the exit status in the row, if another process stored one because it assumed that this worker
+   *   was lost
    */
   async write(end: ExecOutcome): Promise<ExitStatus | undefined> {
     const other = await this.writes.run(end.id, () => recordExit(this.db, end))

@@ -1,7 +1,6 @@
 /**
- * Opens and drops slots when sandboxes change. When a notification reports that a sandbox is ready, its first slot is
- * opened. When a sandbox is destroyed, its slots and commands are dropped when the notification arrives, or within a
- * minute if none does.
+ * Opens slots when a sandbox becomes ready, and drops slots and commands when a sandbox is destroyed. If a
+ * notification is lost, a destroyed sandbox is noticed within a minute.
  */
 import { addAbortListener } from 'node:events'
 import { findSandbox, podOf } from '../../shared/data/sandboxes.ts'

@@ -1,10 +1,8 @@
 /**
- * Kills orphans: commands whose worker is gone. Without this, an orphan would run until its sandbox is destroyed. The
- * reconciler kills orphans and records them as lost. It also kills commands that were already reported as lost, even if
- * their worker has returned. A worker that loses the connection to one of its commands kills that command itself.
+ * Kills orphans: commands whose worker is gone. The reconciler kills orphans and records them as lost.
  *
- * A worker is gone if it is not registered in Redis and does not respond. A worker that only lost its connection to
- * Redis keeps its commands.
+ * A worker is gone if it is not registered in Redis and does not respond. A worker that only lost its
+ * connection to Redis keeps its commands.
  */
 import { markEnded, markOrphanLost } from '../../shared/data/exec-writes.ts'
 import { findMissingWorkers, findOrphans, type Orphan } from '../../shared/data/execs.ts'
@@ -25,8 +23,8 @@ const pageRows = 1_000
 type OrphansContext = Pick<ExecContext, 'db' | 'driver' | 'id' | 'log' | 'metrics' | 'redis' | 'settings'>
 
 /**
- * Returns a function that makes one pass over the orphans. Between passes, the function remembers how long each worker
- * has been missing.
+ * Returns a function that makes one pass over the orphans. The function remembers how long each worker has
+ * been missing.
  */
 export function makeOrphanReconciler(worker: OrphansContext): () => Promise<void> {
   const missingSince = new Map<string, number>()
@@ -44,7 +42,7 @@ export function makeOrphanReconciler(worker: OrphansContext): () => Promise<void
 
   return async () => {
     const live = await listWorkers(worker).catch(() => undefined)
-    // If the registry does not list this worker, it may be incomplete, so no worker counts as missing.
+    // A registry that does not list this worker may be incomplete, so no worker counts as missing.
     if (!live?.some(({ id }) => id === worker.id)) return
     const now = performance.now()
     const missing = await findMissingWorkers(
@@ -88,8 +86,7 @@ async function killOrphan({ db, driver, log, metrics }: OrphansContext, orphan: 
 }
 
 /**
- * Kills the processes of an orphan. If its pid was never recorded, the only process that can exist is the waiting shell
- * of a terminal.
+ * If the orphan's pid was never recorded, the only process that can exist is the waiting shell of a terminal.
  * @returns false if processes may still be running
  */
 async function killProcesses(driver: Driver, { id, pid, ...orphan }: Orphan): Promise<boolean> {
@@ -102,8 +99,8 @@ const retryMs = 2_000
 const maxAttempts = 30
 
 /**
- * Kills the remaining processes of a command whose exit status is lost. Retries for a minute, because the connection to
- * the pod may be broken, or the pod may have reached its process limit.
+ * Kills the remaining processes of a command whose exit status is lost. Retries for a minute, because the
+ * connection to the pod may be broken.
  * @returns true if all processes have ended; false if the pod is gone or remained unreachable
  */
 export async function killOrphans(

@@ -1,10 +1,13 @@
-/** A block of output. Stores stdout and stderr in order of arrival, and the positions at which the stream switches. */
+/**
+ * A block of output. It stores stdout and stderr in order of arrival, and the positions at which the stream
+ * switches.
+ */
 import { firstIndex } from '../../shared/lib/first-index.ts'
 import { wholeLength } from '../shell/output.ts'
 
 export type StreamName = 'stdout' | 'stderr'
 
-/** Maximum size of a block, in bytes. A position in a block fits into the two bytes that record a switch. */
+/** Maximum size of a block. A position in a block fits into the two bytes that record a switch. */
 const blockBytes = 64 * 1024
 const switchBytes = 2
 
@@ -41,7 +44,8 @@ export class Block {
   }
 
   /**
-   * Stores as many bytes as will fit, starting at index `from` of `bytes`, without splitting a UTF-8 character.
+   * Stores as many bytes as will fit, starting at index `from` of `bytes`, without splitting a UTF-8
+   * character.
    * @returns number of bytes stored
    */
   take(stream: StreamName, bytes: Buffer, from: number): number {
@@ -58,8 +62,8 @@ export class Block {
   }
 
   /**
-   * Returns the bytes from a position up to the next switch. The bytes are not copied, because they never change once
-   * stored.
+   * Returns the bytes from a position up to the next switch. The bytes are not copied, because they never
+   * change once stored.
    */
   runFrom(offset: number, maxBytes: number): { stream: StreamName; bytes: Buffer } {
     const index = this.switchAfter(offset)
@@ -78,7 +82,8 @@ export class Block {
   }
 
   /**
-   * Returns a copy of one stream's bytes. `begin` and `end` count that stream's bytes from the start of the block.
+   * Returns a copy of one stream's bytes. `begin` and `end` count that stream's bytes from the start of the
+   * block.
    * @param end exclusive; may be beyond the end of the block
    */
   bytesOf(wanted: StreamName, begin: number, end: number): Buffer {
@@ -129,7 +134,7 @@ export class Block {
     return index % 2 === 0 ? this.first : other[this.first]
   }
 
-  /** Returns the number of switches at or before a position. */
+  /** Returns the index of the first switch after a position. */
   private switchAfter(offset: number): number {
     return firstIndex(this.switchCount, (index) => this.switches[index]! > offset)
   }

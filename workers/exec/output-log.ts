@@ -1,8 +1,8 @@
 /**
- * Stores a command's output: stdout and stderr in order of arrival. Any number of readers read it, each at its own
- * offset. An offset counts the bytes of each stream, so a reader that reconnects continues at exactly the next byte.
- * The log has a maximum size and drops the oldest output first. A reader that missed dropped output receives a `gap`
- * item with the number of missed bytes.
+ * Stores a command's output. Any number of readers read it, each at its own offset.
+ *
+ * An offset counts the bytes of each stream, so a reader that reconnects continues at exactly the next byte.
+ * A reader that missed dropped output receives a `gap` item with the number of missed bytes.
  */
 
 import type { OutputOffset } from '../../shared/contract/exec-events.ts'
@@ -15,7 +15,7 @@ export type { StreamName } from './output-block.ts'
 
 export type Item =
   | { kind: 'output'; stream: StreamName; bytes: Buffer; after: OutputOffset }
-  /** Output that was dropped before the reader received it. `missed` counts its bytes. */
+  /** Output that was dropped before the reader received it. `missed` counts the bytes. */
   | { kind: 'gap'; missed: OutputOffset; after: OutputOffset }
   | { kind: 'end'; after: OutputOffset }
 
@@ -35,12 +35,18 @@ export class OutputLog {
   }
   private ended = false
   private waits = true
-  /** Number of unread bytes at which the command blocks. It is lower when many commands of the sandbox have readers. */
+  /**
+   * Number of unread bytes at which the command blocks. The limit is lower when many commands of the sandbox
+   * have readers.
+   */
   private maxUnread = limits.unreadBytes
 
   /**
-   * Appends output. Resolves when the slowest reader has fewer than `maxUnread` unread bytes, so that the command can
-   * continue. If the chunk ends within a UTF-8 character, the log holds those bytes back until the rest arrives.
+   * Appends output. Resolves once the slowest reader has fewer than `maxUnread` unread bytes; until then, the
+   * command should be paused.
+   *
+   * If the chunk ends in the middle of a UTF-8 character, the partial character is held back until the rest
+   * arrives.
    */
   async append(stream: StreamName, chunk: Buffer): Promise<void> {
     const before = this.unfinished[stream]
@@ -60,15 +66,18 @@ export class OutputLog {
     this.release()
   }
 
-  /** Stops blocking on readers. Called when the command is being stopped, so that its remaining output can arrive. */
+  /**
+   * Stops blocking on readers. Called when the command is being stopped, so that its remaining output can
+   * arrive.
+   */
   release(): void {
     this.waits = false
     this.wake()
   }
 
   /**
-   * Memory used by the kept output, in bytes, including 2 bytes for each switch between stdout and stderr. Output that
-   * alternates byte by byte uses three times its size, so less of it is kept.
+   * Memory used by the kept output, including 2 bytes for each switch between stdout and stderr. Output that
+   * alternates byte by byte uses three times its size.
    */
   get keptBytes(): number {
     const first = this.blocks[0]
@@ -87,8 +96,8 @@ export class OutputLog {
   }
 
   /**
-   * Returns the kept bytes of one stream between two offsets, in chunks of at most 64 KiB. A chunk stays in memory
-   * while the caller references it, even after the log has dropped it.
+   * Returns the kept bytes of one stream between two offsets, in chunks of at most 64 KiB. A chunk stays in
+   * memory while the caller references it.
    * @returns for each chunk, its memory cost in bytes and a function that copies its content
    */
   pin(stream: StreamName, from: number, to: number): { cost: number; copy(): Buffer }[] {
@@ -130,8 +139,7 @@ export class OutputLog {
   }
 
   /**
-   * Returns the newest block if it has room, and otherwise a new one, so that small writes do not allocate a block
-   * each.
+   * Returns the newest block if it has room, and a new one if not. Small writes do not allocate a block each.
    */
   private roomyBlock(): Block {
     const last = this.blocks.at(-1)
@@ -183,7 +191,7 @@ export class OutputLog {
     this.wake()
   }
 
-  /** Returns the next item for a reader at this offset, or undefined if no further output has arrived. */
+  /** Returns undefined if no further output has arrived. */
   itemAt(offset: OutputOffset, maxBytes: number): Item | undefined {
     const first = this.blocks[0]?.at ?? this.total
     if (sum(offset) < sum(first)) {
@@ -202,8 +210,8 @@ export class OutputLog {
   }
 
   /**
-   * Corrects the offset sent by a reconnecting client. Keeps the sum of both streams' offsets, and recalculates each
-   * stream's share.
+   * Corrects the offset sent by a reconnecting client. Keeps the sum of both streams' offsets, and
+   * recalculates each stream's share.
    */
   private offsetNear(from: OutputOffset): OutputOffset {
     if (sum(from) >= sum(this.total)) return { ...this.total }
@@ -212,7 +220,9 @@ export class OutputLog {
     return block.offsetAt(sum(from) - sum(block.at))
   }
 
-  /** Returns the index of the block that contains a byte, or the number of blocks if the byte has not arrived. */
+  /**
+   * Returns the index of the block that contains a byte, or the number of blocks if the byte has not arrived.
+   */
   private indexOf(before: number): number {
     const { blocks } = this
     return firstIndex(blocks.length, (index) => sum(blocks[index]!.at) + blocks[index]!.length > before)
@@ -221,7 +231,10 @@ export class OutputLog {
 
 export class Reader {
   offset: OutputOffset
-  /** Whether the client has disconnected. The command still blocks on this reader until the grace period is over. */
+  /**
+   * Whether the client has disconnected. The command still blocks on this reader until the grace period is
+   * over.
+   */
   isAbsent = false
   hasDisconnected = false
   private readonly log: OutputLog
@@ -231,7 +244,7 @@ export class Reader {
     this.offset = offset
   }
 
-  /** Resolves with the next item, or with undefined after `leave` was called. */
+  /** Resolves with undefined after `leave` was called. */
   async next(maxBytes = 32 * 1024): Promise<Item | undefined> {
     while (!this.hasDisconnected) {
       const item = this.ready(maxBytes)

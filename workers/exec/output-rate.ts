@@ -2,9 +2,9 @@
 import { TokenBuckets } from '../../shared/lib/token-buckets.ts'
 
 const mebibyte = 1024 * 1024
-/** Fixed cost of a chunk, in bytes, independent of its size. */
+/** Each chunk costs this many bytes, in addition to its size. */
 const chunkBytes = 16 * 1024
-/** Additional cost of each byte per reader: for every reader, the byte is encoded, sent, and forwarded by the API. */
+/** Additional cost of each byte per reader: encoding, sending, and forwarding by the API. */
 const perReader = 3
 
 export class OutputRate {

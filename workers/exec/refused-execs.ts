@@ -1,8 +1,9 @@
 /**
- * Deletes the rows of commands that were refused before they ran, and retries while PostgreSQL is unavailable. The row
- * might not exist, because the insert may have failed or may still be running. Each insert has a deadline, so a
- * deletion after that deadline is final. Until then, a request with the same Idempotency-Key receives a 503, not the
- * exit status of a command that never ran.
+ * Deletes the rows of commands that were refused before they ran, and retries while PostgreSQL is
+ * unavailable.
+ *
+ * The insert may still be running. Each insert has a deadline, so a deletion after that deadline is final.
+ * Until then, a request with the same Idempotency-Key receives a 503.
  */
 import type { Database } from '../../shared/data/database.ts'
 import { takeBackExecs } from '../../shared/data/exec-writes.ts'
@@ -12,8 +13,8 @@ import { unavailable } from '../../shared/platform/problem.ts'
 
 const retryMs = 1_000
 /**
- * How long a refused command is remembered after its row was deleted, in milliseconds. Another process that read the
- * row before the deletion might still request the command.
+ * How long a refused command is remembered after its row was deleted. Another process that read the row
+ * before might still request the command.
  */
 const rememberMs = 60_000
 
@@ -36,10 +37,10 @@ export class RefusedExecs {
   has = (execId: string): boolean => this.refused.has(execId)
 
   /**
-   * Deletes the row of a refused command. Resolves after the first attempt, even if that failed; retries continue in
-   * the background.
-   * @param lastMs PostgreSQL time after which the insert can no longer be running, in milliseconds since 1970; 0 if the
-   *   row is known to exist
+   * Deletes the row of a refused command. Resolves after the first attempt, even if that failed; retries
+   * continue in the background.
+   * @param lastMs PostgreSQL time after which the insert can no longer be running, in milliseconds since
+   *   1970; 0 if the row is known to exist
    */
   deleteRow(execId: string, lastMs = 0): Promise<void> {
     this.refused.add(execId)

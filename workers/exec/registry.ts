@@ -1,4 +1,4 @@
-/** Holds this worker's commands by ID. Commands that have ended are kept until their sandbox is destroyed. */
+/** This worker's commands by ID. Commands that have ended are kept until their sandbox is destroyed. */
 import { limits } from '../../shared/contract/limits.ts'
 import { withTimeout } from '../../shared/lib/timeout.ts'
 import type { MemoryBudget } from '../../shared/platform/memory-budget.ts'
@@ -7,9 +7,9 @@ import type { OneExec } from '../../shared/rpc/calls.ts'
 import type { Command, ExitStatus } from './command.ts'
 import { notRun, type RefusedExecs } from './refused-execs.ts'
 
-/** How long commands stay in memory after their sandbox was destroyed, in milliseconds. */
+/** How long commands stay in memory after their sandbox is destroyed. */
 const rememberMs = 60_000
-/** How long a draining worker waits for a client to reconnect and receive the exit status, in milliseconds. */
+/** How long a draining worker waits for a client to reconnect and receive the exit status. */
 const deliveryMs = 5_000
 
 export class Commands {
@@ -17,7 +17,7 @@ export class Commands {
   private readonly bySandbox = new Map<string, Set<Command>>()
   private readonly refusedExecs: Pick<RefusedExecs, 'has'>
   private readonly memoryBudget: MemoryBudget
-  /** Kept output of each sandbox, in bytes. */
+  /** Size of the output retained for each sandbox. */
   private readonly kept = new Map<string, { accountId: string; bytes: number }>()
 
   constructor(refusedExecs: Pick<RefusedExecs, 'has'>, memoryBudget: MemoryBudget) {
@@ -43,8 +43,9 @@ export class Commands {
   }
 
   /**
-   * Returns a command of this account.
-   * @throws {Problem} `exec_not_found`, or `unavailable` when the command was refused, even if its row still exists
+   *
+   * @throws {Problem} `exec_not_found`, or `unavailable` when the command was refused, even if its row still
+   *   exists
    */
   get({ execId, accountId }: OneExec): Command {
     const command = this.find(execId, accountId)
@@ -56,7 +57,10 @@ export class Commands {
   of = (sandboxId: string): Command[] => [...(this.bySandbox.get(sandboxId) ?? [])]
   sandboxIds = (): string[] => [...this.bySandbox.keys()]
 
-  /** Drops output, oldest first, until both the sandbox and the whole worker are within their kept-output limits. */
+  /**
+   * Drops the oldest output until both the sandbox and the whole worker are within their limits for retained
+   * output.
+   */
   trim(sandboxId: string): void {
     const all = this.of(sandboxId)
     shareUnread(all)
@@ -71,8 +75,8 @@ export class Commands {
   }
 
   /**
-   * Returns sandbox IDs in the order in which their output is dropped: the accounts that keep the most output first,
-   * and within each account, the sandboxes that keep the most.
+   * Returns sandbox IDs in the order in which their output is dropped. The account and the sandbox with the
+   * most output come first.
    */
   private bySize(): string[] {
     const ofAccount = new Map<string, number>()
@@ -108,7 +112,9 @@ export class Commands {
     setTimeout(() => this.forgetSandbox(sandboxId), rememberMs).unref()
   }
 
-  /** Number of commands that are running, or that ended recently and whose exit status no client has received. */
+  /**
+   * Number of commands that are running, or that ended recently and whose exit status no client has received.
+   */
   get pendingCount(): number {
     return this.pending().length
   }
@@ -133,7 +139,10 @@ const sum = (all: readonly Command[]): number => all.reduce((bytes, { keptBytes 
 /** Minimum unread bytes allowed per command, regardless of how many commands have readers. */
 const minUnread = 256 * 1024
 
-/** Divides the sandbox's kept-output limit among the commands with readers, because unread output is never dropped. */
+/**
+ * Divides the sandbox's limit for retained output among the commands with readers, because unread output is
+ * never dropped.
+ */
 function shareUnread(all: Command[]): void {
   let readers = 0
   for (const { log } of all) if (log.isRead) readers++

@@ -1,5 +1,6 @@
 /**
- * The stdin of an exec request. It counts toward the memory budget, because the command may read it late or not at all.
+ * The stdin of an exec request. It counts toward the memory budget, because the command may read it late or
+ * not at all.
  */
 import type { Reservation } from '../../shared/platform/memory-budget.ts'
 
@@ -13,7 +14,7 @@ export class RequestStdin {
     this.reservation = held.move('stdin', bytes.length)
   }
 
-  /** Returns the bytes on the first call, then undefined. They stay reserved until {@link free}. */
+  /** Returns the bytes on the first call, then undefined. The bytes stay reserved until {@link free}. */
   take(): Buffer | undefined {
     const { bytes } = this
     this.bytes = undefined

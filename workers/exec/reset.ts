@@ -1,4 +1,3 @@
-/** Resets a sandbox by killing all its processes. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { podOf } from '../../shared/data/sandboxes.ts'
 import { Problem, unavailable } from '../../shared/platform/problem.ts'
@@ -6,13 +5,13 @@ import type { CallHandler } from '../rpc/call.ts'
 import { type EnteredSandbox, enter, reachPod, runInside } from '../sandbox/enter.ts'
 import type { ExecContext } from './context.ts'
 
-/** Delay between attempts, in milliseconds, because killed processes take some time to exit. */
+/** Killed processes take some time to exit. */
 const retryMs = 100
-/** How long to retry, in milliseconds. A fork bomb keeps the node busy, so the verification command may start late. */
+/** How long to retry. A fork bomb keeps the node busy, so the verification command may start late. */
 const retryBudgetMs = 15_000
 
 /**
- * Kills all processes of the sandbox. Then runs `true` in it to verify the reset, because the sandbox's own report is
+ * Kills all processes of the sandbox, then runs `true` in it to verify the reset. The sandbox's own report is
  * not trusted.
  */
 export const resetSandbox: CallHandler<'resetSandbox', ExecContext> = async (args, worker, { signal }) => {
@@ -20,7 +19,6 @@ export const resetSandbox: CallHandler<'resetSandbox', ExecContext> = async (arg
   const until = performance.now() + retryBudgetMs
   for (;;) {
     try {
-      // The reset also kills the slots' shells.
       worker.slots.drop(sandbox.id)
       await reachPod(worker, sandbox, (now) => worker.driver.endProcesses(podOf(now)))
       await runTrue(worker, sandbox, signal)

@@ -1,4 +1,4 @@
-/** Inserts a command's row before the command starts, and stores the exit status in it afterwards. */
+/** Inserts a command's row before the command starts, and stores the exit status afterwards. */
 import type { ExecOutcome } from '../../shared/contract/exec.ts'
 import { type DatabaseClock, readOf } from '../../shared/data/clock.ts'
 import { type Queries, requestTimeouts } from '../../shared/data/database.ts'
@@ -28,8 +28,10 @@ export interface ExistingExec {
 }
 
 /**
- * Inserts a command's row before the command runs. A refused command leaves no row: after a failed insert, the row is
- * deleted in case it was committed, and PostgreSQL ignores an insert that it receives after its deadline.
+ * Inserts a command's row before the command runs. A refused command leaves no row.
+ *
+ * After a failed insert, the row is deleted in case it was committed. PostgreSQL ignores an insert that it
+ * receives after its deadline.
  * @returns the existing command with the same Idempotency-Key, or undefined if there is none
  * @throws {Problem} `unavailable` when the command was already reported as lost, or the insert took too long
  */
@@ -74,8 +76,8 @@ export async function recordStart(
 }
 
 /**
- * Stores the exit status in the row, unless the row already has a different one, which clients may have received. This
- * happens if another process assumed that this worker was lost, or if the sandbox was destroyed.
+ * Stores the exit status in the row, unless the row already has a different one, which clients may have
+ * received.
  * @returns the exit status to report instead, or undefined if this one was stored
  */
 export async function recordExit(db: Queries, end: ExecOutcome): Promise<ExitStatus | undefined> {

@@ -36,7 +36,7 @@ export function runInSlot(
   return { processes: () => slot.processes, began: began.promise, ended }
 }
 
-/** Writes the request's stdin to the command. Frees its memory once the command has read it or has ended. */
+/** Frees the memory of the request's stdin once the command has read it or has ended. */
 export function feed(command: Command, stdin: RequestStdin | undefined, eof: boolean): void {
   const free = () => stdin?.free()
   // A command may end before it has read all of its stdin.
@@ -58,7 +58,7 @@ export async function takeOutput(
   if (waitMs > 0) await sleep(waitMs)
 }
 
-/** How long a killed command has to report its exit status and remaining output, in milliseconds. */
+/** How long a killed command has to report its exit status and remaining output. */
 const killedMs = 2_000
 
 export function bodyOf(

@@ -1,5 +1,3 @@
-/** Starts a client's command in its sandbox. */
-
 import { refuseVariables } from '../../shared/allowlist/decide.ts'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
 import { limits } from '../../shared/contract/limits.ts'
@@ -26,8 +24,8 @@ import { runInTerminal } from './terminal.ts'
 type CallWire = Pick<Wire, 'isAwaited' | 'held'>
 
 /**
- * Starts a command, or returns the existing one with the same Idempotency-Key. A command that was reported as lost is
- * never started, because the API writes `lost` to its row before it disconnects.
+ * Starts a command, or returns the existing one with the same Idempotency-Key. A command that was reported as
+ * lost is never started.
  * @throws {Problem} if the command was not started
  * @throws {ExecElsewhere} if a different worker runs the command
  */
@@ -44,7 +42,10 @@ export async function startCommand(worker: ExecContext, args: StartExec, wire: C
   }
 }
 
-/** @param memory counts the memory of the automaton that finds secrets in the output */
+/**
+ *
+ * @param memory counts the memory of the automaton that finds secrets in the output
+ */
 async function startInside(
   worker: ExecContext,
   args: StartExec,
@@ -87,7 +88,7 @@ async function startInside(
   return command
 }
 
-/** Creates a command. The closure is kept as long as the command, so it must not capture the request. */
+/** The closure is kept as long as the command, so it must not capture the request. */
 const makeCommand = (worker: ExecContext, facts: CommandFacts, requestId: string) =>
   new Command(facts, async (ended, end) => {
     worker.reach('end: the command has ended, its exit status is not recorded')
@@ -188,8 +189,8 @@ function stopAtTimeout(command: Command, { request, mode }: StartExec, leftMs: n
 }
 
 /**
- * Reports whether a background command has a grace period. Like a foreground command, such a command is stopped when it
- * has had no client for that time.
+ * Like a foreground command, a background command with a grace period is stopped when it has had no client
+ * for that time.
  */
 const hasGrace = ({ tty, grace_ms }: ExecRequest): boolean => !tty && grace_ms !== undefined
 
@@ -206,8 +207,8 @@ function findExisting(worker: ExecContext, { accountId }: StartExec, existing: E
 }
 
 /**
- * Rejects environment variables and secrets that the allowlist forbids. Values stored before the allowlist was set are
- * encrypted, so they can only be checked here.
+ * Rejects environment variables and secrets that the allowlist forbids. Stored values are encrypted, so only
+ * a worker can check them.
  * @throws {Problem} `command_not_allowed`
  */
 function assertVariablesAllowed(env: Record<string, string>, secrets: Secrets): void {

@@ -1,6 +1,6 @@
 /**
- * Writes stdin to a command. Each request states the offset of its first byte. A request that is retried after a broken
- * connection therefore writes no byte twice, and a request that would leave a gap is rejected.
+ * Writes stdin to a command. Each request states the offset of its first byte. A retried request therefore
+ * writes no byte twice, and a request that would leave a gap is rejected.
  */
 import type { Writable } from 'node:stream'
 import { limitByKey } from '../../shared/lib/limit-by-key.ts'
@@ -15,13 +15,12 @@ export class StdinFeed {
   private readonly opened = Promise.withResolvers<void>()
   private readonly serialize = limitByKey()
 
-  /** Called when the command has started and can receive stdin. */
   open(stdin: Writable): void {
     this.target = stdin
     this.opened.resolve()
   }
 
-  /** Called when the command has ended. Rejects all further bytes. */
+  /** Rejects all further bytes. Called when the command has ended. */
   close(): void {
     this.target = undefined
     this.opened.resolve()

@@ -18,10 +18,7 @@ export interface TerminalStart {
   assertAwaited(): Promise<void>
 }
 
-/**
- * Starts a command in a terminal. Resolves when the terminal is open; the returned `ended` resolves when the command
- * has ended.
- */
+/** Resolves when the terminal is open. The returned `ended` resolves when the command has ended. */
 export async function runInTerminal(
   worker: ExecContext,
   sandbox: SandboxRow,
@@ -42,8 +39,8 @@ export async function runInTerminal(
 }
 
 /**
- * Opens the terminal. This is a separate function so that no closure keeps the shell command and its environment in
- * memory while the command runs.
+ * A separate function, so that no closure keeps the shell command and its environment in memory while the
+ * command runs.
  */
 const open = (
   worker: ExecContext,

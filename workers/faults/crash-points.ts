@@ -1,6 +1,6 @@
 /**
- * Lists the points at which the death of a worker leaves an operation incomplete. Tests kill a worker at each point,
- * and verify that other workers complete the operation.
+ * The points at which the death of a worker leaves an operation incomplete. Tests kill a worker at each
+ * point, and verify that other workers complete the operation.
  */
 
 export const podCrashPoints = [

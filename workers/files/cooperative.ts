@@ -1,14 +1,13 @@
 /**
- * Runs long work cooperatively. All accounts share one event loop, so work is split into slices of a few milliseconds.
- * Each iteration of the event loop runs one slice, in round-robin order by account. Other work in the worker therefore
- * waits for at most one slice.
+ * Runs long work cooperatively, because all accounts share one event loop. Each event-loop iteration runs one
+ * slice of a few milliseconds, in round-robin order by account.
  */
 import { performance } from 'node:perf_hooks'
 import { append, type RoundRobinQueue, takeFirst } from '../../shared/lib/round-robin-queue.ts'
 
 /**
- * Maximum length of a slice, in milliseconds. A command takes about ten iterations of the event loop, each of which may
- * have to wait for a slice.
+ * Maximum length of a slice. A command takes about ten event-loop iterations, each of which may have to wait
+ * for a slice.
  */
 const sliceMs = 3
 
@@ -30,7 +29,7 @@ export async function runCooperatively<T>(accountId: string, steps: Steps<T>): P
   }
 }
 
-/** Runs the next slice in the next iteration of the event loop, after pending I/O. */
+/** Runs the next slice in the next event-loop iteration, after pending I/O. */
 function schedule(): void {
   isScheduled = true
   setImmediate(() => {

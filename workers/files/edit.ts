@@ -1,6 +1,8 @@
 /**
- * Edits a file: reads it completely, replaces text, and writes it back only if the file has not changed. If a client's
- * command writes to the file between that check and the rename (a few milliseconds), its write is lost.
+ * Edits a file: reads it completely, replaces text, and writes it back only if the file has not changed.
+ *
+ * If a client's command writes to the file between that check and the rename (a few milliseconds), its write
+ * is lost.
  */
 import { createHash } from 'node:crypto'
 import { limits } from '../../shared/contract/limits.ts'
@@ -25,8 +27,8 @@ if [ "$(wc -c <"$f")" -gt "$2" ]; then exit ${exits.tooLarge}; fi
 exec head -c "$2" "$f"`
 
 /**
- * Shell script that checks the file's hash again under the lock. It runs before an edit is rejected, because a file
- * that is being overwritten in place may have been read half-written.
+ * Checks the file's hash again under the lock before an edit is rejected. A file that is being overwritten in
+ * place may have been read half-written.
  */
 const checkScript = `${probes}${writing}
 follow "$1"
@@ -45,7 +47,6 @@ export const editFile = limitPerSandbox<'editFile'>((args, worker, { signal, hel
   )
 })
 
-/** Retries an edit if its file was changed concurrently. */
 async function retryChanged<T>(work: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -82,7 +83,10 @@ async function editOnce(edit: Edit, held: Reservation): Promise<Calls['editFile'
   }
 }
 
-/** Reads a file completely. @throws {Problem} `rate_limited` if the file exceeds the account's memory budget */
+/**
+ *
+ * @throws {Problem} `rate_limited` if the file exceeds the account's memory budget
+ */
 async function readWhole(
   { args, worker, signal, location }: Edit,
   memory: Pick<Reservation, 'add'>,

@@ -1,7 +1,9 @@
 /**
- * Runs file operations as small POSIX shell scripts in the sandbox, so they work in every image that has a shell. The
- * scripts report failures as exit statuses or as messages in the C locale. Paths are passed as bytes. Lists are
- * separated by NULs or unguessable sentinels, so file names may contain any byte.
+ * Runs file operations as small POSIX shell scripts in the sandbox, so they work in every image that has a
+ * shell.
+ *
+ * Paths are passed as bytes. Lists are separated by NULs or unguessable sentinels, so file names may contain
+ * any byte.
  */
 import type { ErrorCode } from '../../shared/contract/errors.ts'
 import { limits } from '../../shared/contract/limits.ts'
@@ -13,9 +15,9 @@ import type { Path } from '../shell/script.ts'
 import type { CommandIo } from '../shell/slot.ts'
 
 const timeoutMs = 60_000
-/** Timeout for a script whose input or output is streamed, in milliseconds. No sandbox lives longer than this. */
+/** Timeout for a script whose input or output is streamed. No sandbox lives longer than this. */
 export const streamMs = 24 * 60 * 60 * 1000
-/** Maximum size of a script's error messages, in bytes. */
+/** Maximum size of a script's error messages. */
 const messageBytes = 64 * 1024
 
 export const exits = {
@@ -35,8 +37,8 @@ export const exits = {
 } as const
 
 /**
- * Shell functions for the start of a script. They exit with one of the statuses in {@link exits}. A client's command
- * may create or remove the file at any time, so each status depends on a single check.
+ * Shell functions that exit with one of the statuses in {@link exits}. A client's command may create or
+ * remove the file at any time, so each status depends on a single check.
  */
 export const probes = `
 missing() {
@@ -133,32 +135,32 @@ const problemOfMessage: [RegExp, ErrorCode, string][] = [
   [/Not a directory|File exists/i, 'file_exists', 'A component of the path is a file, not a directory.'],
 ]
 
-/** Base of the exit codes for signals. A POSIX shell reports a process killed by signal n as this value plus n. */
+/** A POSIX shell reports a process killed by signal n as this value plus n. */
 const killed = 128
 
 export interface FileScript {
   text: string
   args: (string | Path)[]
   stdin?: CommandIo['stdin']
-  /** Receives the script's output as it arrives, until the script has ended. Must not throw. */
+  /** Receives the script's output as it arrives. Must not throw. */
   onStdout?: CommandIo['onStdout']
   /**
-   * Maximum output of the script, in bytes; above it, the script is killed. A further 64 KiB is allowed for error
+   * Maximum output of the script; above it, the script is killed. A further 64 KiB is allowed for error
    * messages.
    */
   maxBytes?: number
   /**
-   * Abort this signal when no more output is needed. With this option, it is not a failure if the script is stopped or
-   * times out.
+   * Abort this signal when no more output is needed. With this option, it is not a failure if the script is
+   * stopped or times out.
    */
   enough?: AbortSignal
   timeoutMs?: number
 }
 
 /**
- * Runs a script in the sandbox.
- * @returns `whole` if the script ran to completion. With `enough`, `cut` if the script was stopped or its output
- *   exceeded the limit, or `timed_out`
+ *
+ * @returns `whole` if the script ran to completion. With `enough`, `cut` if the script was stopped or its
+ *   output exceeded the limit, or `timed_out`
  * @throws {Problem} for every failure
  */
 export async function runFileScript(
@@ -209,7 +211,6 @@ export async function runFileScript(
   throw problemOf(end.code, stderr.toString())
 }
 
-/** Forwards a script's output until it exceeds the limit. */
 function limitOutput(maxBytes: number) {
   const tooMuch = new AbortController()
   let left = maxBytes

@@ -11,22 +11,21 @@ import { limitItems, readRecords } from './records.ts'
 import { limitPerSandbox } from './sandbox-concurrency.ts'
 
 /**
- * Maximum duration of a search, in milliseconds. After this time, the matches found so far are returned with
- * `truncated` set.
+ * Maximum duration of a search. After this time, the matches found so far are returned with `truncated` set.
  */
 const timeoutMs = 30_000
 /**
- * Maximum output of a search, in bytes. It exceeds the maximum response size, because the script also prints names that
+ * Maximum output of a search. It exceeds the maximum response size, because the script also prints names that
  * are filtered out.
  */
 const maxBytes = 64 * 1024 * 1024
-/** Space reserved for the line number before a line's text, in bytes. */
+/** Space reserved for the line number before a line's text. */
 const numberBytes = 20
 
 /**
- * Shell script that searches a batch of files. For each file with matches, it prints `F` and the file's name, followed
- * by the matching lines. For a binary file, which contains a NUL, it prints `B` instead of the lines. Each record ends
- * with a NUL.
+ * Shell script that searches a batch of files. For each file with matches, it prints `F` and the file's name,
+ * followed by the matching lines. For a binary file, it prints only `B` and the name. Each record ends with a
+ * NUL.
  */
 const someFiles = `
 flags=$1 pattern=$2 most=$3 bytes=$4; shift 4
@@ -49,10 +48,7 @@ for c in $counts; do
 done
 `
 
-/**
- * Shell script that searches a file or directory. Results are sorted by the bytes of their paths, so that the search
- * can stop at the limit.
- */
+/** Results are sorted by the bytes of their paths, so that the search can stop at the limit. */
 const script = `${probes}
 f=$1 each=$2 flags=$3 pattern=$4 most=$5 bytes=$6; shift 6
 isBad=; words=$(echo | LC_ALL=C.UTF-8 grep -a "-$flags" -e "$pattern" 2>&1 >/dev/null)
@@ -113,7 +109,10 @@ export const grepFiles = limitPerSandbox<'grepFiles'>(async (args, worker, { sig
 const letterF = 'F'.charCodeAt(0)
 const letterB = 'B'.charCodeAt(0)
 
-/** Parses a matching line. @param record `LINE:TEXT`; the text may be truncated */
+/**
+ *
+ * @param record `LINE:TEXT`; the text may be truncated
+ */
 function readLine(record: Buffer): Pick<Match, 'line' | 'text' | 'text_base64'> {
   const colon = record.indexOf(':')
   const text = record.subarray(colon + 1)
@@ -125,8 +124,7 @@ function readLine(record: Buffer): Pick<Match, 'line' | 'text' | 'text_base64'> 
 }
 
 /**
- * Returns the path to display for a found name. Names below a directory begin with `./`. If a single file was searched,
- * returns the path from the request.
+ * Names below a directory begin with `./`. If a single file was searched, returns the path from the request.
  */
 const nameOf = (found: Buffer, prefix: Buffer): DisplayPath =>
   show(isBelow(found) ? Buffer.concat([prefix, found.subarray(2)]) : prefix.subarray(0, -1))
@@ -134,8 +132,8 @@ const nameOf = (found: Buffer, prefix: Buffer): DisplayPath =>
 const isBelow = (found: Buffer) => found[0] === '.'.charCodeAt(0)
 
 /**
- * Parses the `include` pattern. As in `grep --include`, a pattern without a slash matches the base name, and a file
- * that the request names is always included.
+ * As in `grep --include`, a pattern without a slash matches the base name, and a file that the request names
+ * is always included.
  */
 function readInclude(text: string) {
   const pattern = readPattern(text, 'include')

@@ -7,9 +7,10 @@ export const isBareNewline = (text: Buffer, at: number): boolean =>
   text[at] === newline && text[at - 1] !== carriageReturn
 
 /**
- * Returns a function that takes the bounds of a match in `content`. The function that it returns is called once per
- * line ending of the replacement, and reports whether that line ending must be CR LF. `start` must not decrease between
- * matches.
+ * Returns a function that takes the bounds of a match in `content`. The function that it returns reports, for
+ * each line ending of the replacement, whether it must be CR LF.
+ *
+ * `start` must not decrease between matches.
  */
 export function makeEndings(content: Buffer): (start: number, end: number) => () => boolean {
   let following = content.indexOf(newline)
@@ -18,8 +19,8 @@ export function makeEndings(content: Buffer): (start: number, end: number) => ()
     let at = start - 1
     let isCrLf: boolean | undefined
     /**
-     * Reports whether the next line ending of the replacement must be CR LF. Uses the match's line endings in order,
-     * and repeats its last one. If the match contains none, uses the ending of a nearby line.
+     * Uses the match's line endings in order, and repeats its last one. If the match contains none, uses the
+     * ending of a nearby line.
      */
     return () => {
       if (at >= start - 1 && at < end) {

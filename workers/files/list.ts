@@ -11,13 +11,13 @@ import { deepest, findPatterns, literalStart, type Pattern, readPattern, wantsDo
 import { limitItems, readRecords } from './records.ts'
 import { limitPerSandbox } from './sandbox-concurrency.ts'
 
-/** Maximum time to list entries, in milliseconds. After this time, the list is truncated. */
+/** Maximum time to list entries. After this time, the list is truncated. */
 const timeoutMs = 30_000
-/** Maximum output of a script, in bytes. Above the limit, the list is truncated. */
+/** Maximum output of a script. Above the limit, the list is truncated. */
 const maxBytes = 64 * 1024 * 1024
 
 /**
- * Shell script that prints each entry in the given `stat` format. The format contains sentinels, which no file name can
+ * Prints each entry in the given `stat` format. The format contains sentinels, which no file name can
  * contain.
  */
 const listScript = `${probes}
@@ -30,7 +30,7 @@ fi
 if [ ! -e "$f" ] && [ ! -L "$f" ]; then missing "$f"; fi
 stat -c "$format" "$f"`
 
-/** Lists the entries of a directory. For any other file, returns the file's own entry. */
+/** For a path that is not a directory, returns the file's own entry. */
 export const listFiles = limitPerSandbox<'listFiles'>(async (args, worker, { signal }) => {
   const { word, shown } = locate(args)
   const sentinel = randomBytes(16).toString('hex')
@@ -55,7 +55,7 @@ export const listFiles = limitPerSandbox<'listFiles'>(async (args, worker, { sig
   return { ...shown, entries, truncated: end !== 'whole' }
 })
 
-/** Error for a script that timed out before it printed anything. The scripts sort all names before they print. */
+/** The scripts sort all names before they print, so a script that timed out has printed nothing. */
 const tooSlow = (action: string) =>
   new Problem('invalid_request', `Collecting the names took longer than ${timeoutMs / 1000} s. ${action}`)
 
@@ -70,8 +70,9 @@ const types: Record<number, FileEntry['type']> = {
 }
 
 /**
- * Parses an entry that the list script printed.
- * @param record `MODE_HEX SIZE SECONDS DATE TIME ZONE`, sentinel, name, sentinel, `NAME -> TARGET` of a symlink
+ *
+ * @param record `MODE_HEX SIZE SECONDS DATE TIME ZONE`, sentinel, name, sentinel, `NAME -> TARGET` of a
+ *   symlink
  */
 function readEntry(record: Buffer, sentinel: Buffer): FileEntry | undefined {
   const nameAt = record.indexOf(sentinel)
@@ -108,8 +109,7 @@ function targetOf(shown: Buffer, path: Buffer): Buffer | undefined {
 }
 
 /**
- * First and last second of ISO 8601's four-digit years, in seconds since 1970. A file's time can be outside this range
- * and is then clamped to it.
+ * First and last second of ISO 8601's four-digit years. A file's time outside this range is clamped to it.
  */
 const years = {
   first: Date.parse('0000-01-01T00:00:00Z') / 1000,
@@ -125,12 +125,12 @@ function readTime(seconds: number, dateTime: string): string {
   return (isSame && clamped === seconds ? precise : new Date(clamped * 1000)).toISOString()
 }
 
-/** Linux's PATH_MAX, the maximum length of a path in bytes. Longer paths cannot be opened. */
+/** Linux cannot open longer paths. */
 const pathBytes = 4096
 
 /**
- * Shell script that prints the paths below a directory. It skips names that disappear and directories that it is not
- * allowed to read.
+ * Prints the paths below a directory. Skips names that disappear and directories that it is not allowed to
+ * read.
  */
 const globScript = `${probes}
 f=$1; shift
@@ -181,7 +181,7 @@ export const globFiles = limitPerSandbox<'globFiles'>(async (args, worker, { sig
 /** Prefix of every path that `find` prints. */
 const prefix = './'
 
-/** Returns `find` arguments that print all matching paths, and possibly more. `find` then visits few other paths. */
+/** Returns `find` arguments that print all matching paths, and possibly more. */
 function searchFor(pattern: Pattern, onlyDirectories: boolean): string[] {
   const start = literalStart(pattern)
   const depth = deepest(pattern)

@@ -25,15 +25,15 @@ export function show(bytes: Buffer): DisplayPath {
   return base64 === undefined ? { path: text } : { path: text, path_base64: base64 }
 }
 
-/** Converts a file name to a string, in which invalid UTF-8 becomes U+FFFD. Such a name is also returned in base64. */
+/** Invalid UTF-8 becomes U+FFFD in `text`. Such a name is also returned in base64. */
 export function readName(bytes: Buffer): { text: string; base64?: string } {
   const text = bytes.toString('utf8')
   return Buffer.from(text).equals(bytes) ? { text } : { text, base64: bytes.toString('base64') }
 }
 
 /**
- * Returns the base64 names in `list`, keyed by index, or undefined if there are none. An entry of `list` is undefined
- * if its name is valid UTF-8.
+ * Returns the base64 names in `list`, keyed by index, or undefined if there are none. An entry of `list` is
+ * undefined if its name is valid UTF-8.
  */
 export function oddNames(list: (string | undefined)[]): Record<string, string> | undefined {
   const odd = list.flatMap((base64, index) => (base64 === undefined ? [] : [[index, base64] as const]))
@@ -41,7 +41,8 @@ export function oddNames(list: (string | undefined)[]): Record<string, string> |
 }
 
 /**
- * Returns the path that the client sent, as a prefix for names found below it. The prefix is empty for the workspace.
+ * Returns the path that the client sent, as a prefix for names found below it. The prefix is empty for the
+ * workspace.
  */
 export function prefixOf(name: FileName): Buffer {
   const plain = posix.normalize(bytesOf(name).toString('latin1')).replace(/(?<=.)\/$/, '')

@@ -1,8 +1,9 @@
-/** Matches paths against a glob pattern. Each alternative of the pattern becomes one regular expression. */
+/** Matches paths against a glob pattern. */
 import { type Part, type Pattern, startsWithDot, type Token } from './pattern.ts'
 
 /**
- * Returns a function that reports whether a relative path matches the pattern. The path must not contain `.` or `..`.
+ * Returns a function that reports whether a relative path matches the pattern. The path must not contain `.`
+ * or `..`.
  * @param options.dots whether `*`, `?`, `[…]` and `**` match names that begin with a dot
  */
 export function makeMatcher(pattern: Pattern, options: { dots: boolean }): (path: string) => boolean {
@@ -11,13 +12,12 @@ export function makeMatcher(pattern: Pattern, options: { dots: boolean }): (path
 }
 
 /**
- * Converts an alternative to a regular expression that does not backtrack exponentially. The text between two `*` or
- * two `**` is matched as early as possible and is never rematched. The time is at most proportional to the product of
- * the lengths of the path and the pattern, and the length of patterns is limited.
+ * Converts an alternative to a regular expression that does not backtrack exponentially. The text between two
+ * `*` or two `**` is matched as early as possible and is never rematched.
  */
 function expressionOf(parts: Part[], { dots }: { dots: boolean }): RegExp {
   let groups = 0
-  /** Emulates an atomic group, which JavaScript lacks, with a lookahead, because a match never backtracks into one. */
+  /** Emulates an atomic group, which JavaScript lacks. A match never backtracks into a lookahead. */
   const atomic = (make: () => string): string => {
     const group = ++groups
     return `(?=(${make()}))\\${group}`

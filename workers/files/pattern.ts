@@ -1,7 +1,8 @@
 /**
- * Parses glob patterns. Supports `*`, `?`, `[a-z]`, `[!a-z]`, `{a,b}`, `\` before a literal character, and `**` as a
- * path component that matches any number of components. As in a shell, only a literal dot matches a dot at the start of
- * a name.
+ * Parses glob patterns: `*`, `?`, `[a-z]`, `[!a-z]`, `{a,b}`, `\` before a literal character, and `**` for
+ * any number of path components.
+ *
+ * As in a shell, only a literal dot matches a dot at the start of a name.
  */
 import { limits } from '../../shared/contract/limits.ts'
 import { Problem } from '../../shared/platform/problem.ts'
@@ -22,7 +23,7 @@ export type Token =
 const maxAlternatives = 100
 
 /**
- * Parses a glob pattern.
+ *
  * @throws {Problem} `invalid_request` if the pattern would leave its directory or has too many alternatives
  */
 export function readPattern(text: string, field = 'pattern'): Pattern {
@@ -50,8 +51,8 @@ export function deepest({ alternatives }: Pattern): number | undefined {
 }
 
 /**
- * Returns one `find -path` pattern per alternative, without duplicates. These patterns match every path that the glob
- * pattern matches, and possibly more.
+ * Returns one `find -path` pattern per alternative. These patterns match every path that the glob pattern
+ * matches, and possibly more.
  */
 export const findPatterns = ({ alternatives }: Pattern): string[] => [
   ...new Set(
@@ -161,8 +162,8 @@ function readTokens(characters: string[]): Token[] {
 
 /**
  * Parses a character class such as `[a-z]`.
- * @param unclosed offsets passed by the scan for the end of an earlier unclosed bracket. A bracket whose scan reaches
- *   one of them is unclosed as well, so the time stays linear for many unclosed brackets
+ * @param unclosed offsets passed by the scan for the end of an earlier unclosed bracket. A bracket whose scan
+ *   reaches one of them is unclosed as well, so the time stays linear
  * @returns undefined if the bracket is unclosed and therefore literal
  */
 function readSet(

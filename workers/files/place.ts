@@ -1,6 +1,8 @@
 /**
- * Replaces files atomically, so that readers see either the old file or the new one. A file is overwritten in place
- * only if a rename cannot replace it: if it has several hard links, or if its directory does not allow new entries.
+ * Replaces files atomically, so that readers see either the old file or the new one.
+ *
+ * A file is overwritten in place only if a rename cannot replace it: if it has several hard links, or if its
+ * directory does not allow new entries.
  */
 import type { Writable } from 'node:stream'
 import type { Tags } from '../../shared/contract/conditions.ts'
@@ -8,25 +10,25 @@ import type { SandboxContext } from '../sandbox/enter.ts'
 import { exits, probes, runFileScript } from './file-script.ts'
 import type { Location } from './location.ts'
 
-/** Maximum number of attempts to acquire the lock, at intervals of 50 ms. After that, the write fails. */
+/** Attempts to acquire the lock are 50 ms apart. After the last one, the write fails. */
 const maxLockAttempts = 600
 
 /**
- * Shell functions that replace a file. They follow symlinks, so the target is replaced. The content is written next to
- * the target, verified with its SHA-256 hash, then renamed or linked into place. Before a file is overwritten in place,
- * it is copied, so that it can be restored if the disk is full. `mkdir` distinguishes a read-only file system from
- * missing permissions.
+ * Shell functions that replace a file. The content is written next to the target, verified with its SHA-256
+ * hash, then renamed or linked into place. Before a file is overwritten in place, it is copied, so that it
+ * can be restored if the disk is full.
  *
- * The final check of the target and its replacement run under one per-sandbox lock, which also covers hard links and
- * writes by several workers. A file that is being overwritten in place may be read half-written. A write that would be
- * rejected because of the file's content therefore checks the content again under the lock. The lock is a `flock` on
- * the workspace, which the kernel releases when the shell exits. In images without `flock`, the lock is a symlink to
- * the shell's command line in `/proc`, which shows whether that shell is still running. Some versions of `flock` have
- * no timeout option, so the script polls.
+ * The final check of the target and the rename run under one per-sandbox lock, which also covers hard links
+ * and writes by several workers. A file that is being overwritten in place may be read half-written, so a
+ * write is rejected only after its content was checked again under the lock.
  *
- * The client's commands do not acquire the lock, so they may create, remove or replace a file between any two lines.
- * Each refusal therefore depends on a single check. After a failed step, the script checks again for a missing file or
- * a new directory. `test/workers/file-steps.test.ts` makes such a change at each step.
+ * The lock is a `flock` on the workspace, which the kernel releases when the shell exits. In images without
+ * `flock`, the lock is a symlink to the shell's command line in `/proc`, which shows whether that shell is
+ * still running. Some versions of `flock` have no timeout option, so the script polls.
+ *
+ * The client's commands do not acquire the lock, so they may create, remove or replace a file between any two
+ * lines. Each refusal therefore depends on a single check. `test/workers/file-steps.test.ts` makes such a
+ * change at each step.
  */
 export const writing = `
 follow() {
@@ -134,8 +136,8 @@ write_through() {
 `
 
 /**
- * Shell script that writes a file. Streamed content ends with its SHA-256 hash, which detects truncation. Pipes and
- * devices are written to directly, unless a condition requires a regular file.
+ * Streamed content ends with its SHA-256 hash, which detects truncation. Pipes and devices are written to
+ * directly, unless a condition requires a regular file.
  */
 export const writeScript = `${probes}${writing}
 wanted=$2 overwrite=$3 match=$4 whole=$5
@@ -166,7 +168,7 @@ export interface FileWrite {
   location: Location
   /** The file mode, in octal. Defaults to the mode of the replaced file, or to 644 for a new file. */
   mode?: string | undefined
-  /** Whether an existing file may be replaced. With `new`, an existing file causes `precondition_failed`. */
+  /** With `new`, an existing file causes `precondition_failed`. */
   overwrite: boolean | 'new'
   /** Replaces the file only if its SHA-256 hash is one of these. */
   ifMatch?: Tags | undefined
@@ -191,7 +193,7 @@ export async function writeWhole(
   await runFileScript(worker, call, signal, { text: writeScript, args, stdin, ...more })
 }
 
-/** Converts tags to an argument for the script. The words `any` and `none` cannot be confused with a SHA-256 hash. */
+/** The words `any` and `none` cannot be confused with a SHA-256 hash. */
 const wordsOf = (tags: Tags | undefined) =>
   tags === undefined
     ? ''

@@ -17,13 +17,13 @@ import { locate } from './location.ts'
 import { limitPerSandbox } from './sandbox-concurrency.ts'
 
 /**
- * Shell code that opens the file once, so that its size, hash and content are consistent even if the path is replaced.
+ * The file is opened once, so that its size, hash and content are consistent even if the path is replaced.
  */
 const openOnce = 'exec 7<"$f"; f=/proc/self/fd/7'
 
 /**
- * Shell script that prints `SIZE LINES SHA256` and a newline, then the content. It prints at most one byte more than a
- * response may contain.
+ * Prints `SIZE LINES SHA256` and a newline, then the content: at most one byte more than a response may
+ * contain.
  */
 export const viewScript = `${probes}
 f=$1 from=$2 count=$3 most=$4
@@ -75,21 +75,20 @@ export const viewFile = limitPerSandbox<'viewFile'>(async (args, worker, { signa
   }
 })
 
-/** Returns the maximum number of lines, as an argument for the scripts. */
 const countOf = (from: number, to: number | undefined): string =>
   to === undefined ? 'all' : String(Math.max(0, to - from + 1))
 
-/** Converts bytes to a string, or returns undefined if they are not valid UTF-8 or contain a NUL. */
+/** Returns undefined if the bytes are not valid UTF-8 or contain a NUL. */
 function asText(bytes: Buffer): string | undefined {
   return isUtf8(bytes) && !bytes.includes(0) ? bytes.toString() : undefined
 }
 
-/** Size in bytes above which a file is hashed only if a condition requires it. */
+/** A larger file is hashed only if a condition requires it. */
 const taggedBytes = 1024 * 1024
 
 /**
- * Shell script that prints the size, mode and SHA-256 hash of a file. It then reads a range from stdin and prints the
- * bytes in that range, or exits at EOF.
+ * Prints the size, mode and SHA-256 hash of a file. Then reads a range from stdin and prints the bytes in
+ * that range, or exits at EOF.
  */
 export const rawScript = `${probes}
 f=$1 tagged=$2
@@ -105,7 +104,7 @@ read -r first count || exit 0
 if [ "$first" -eq 1 ] && [ "$count" -eq "$size" ]; then exec cat "$f"; fi
 tail -c "+$first" "$f" | head -c "$count"`
 
-/** Streams a file's bytes, or a range of them. A slow client slows down the stream. */
+/** A slow client slows down the stream. */
 export const readRaw: StreamHandler<'readRaw', SandboxContext> = async (
   args,
   worker,
@@ -164,13 +163,13 @@ export const readRaw: StreamHandler<'readRaw', SandboxContext> = async (
     timeoutMs: streamMs,
   })
   if (state.error) throw state.error
-  // The file has shrunk, or its sandbox was destroyed. Closing the connection tells the client that the response is
-  // truncated.
+  // The file has shrunk, or its sandbox was destroyed. Closing the connection tells the client that the
+  // response is truncated.
   if (state.left !== 0) response.destroy()
 }
 
 /**
- * Evaluates the conditions and the range of a request, as RFC 9110 defines them.
+ * Evaluates the conditions and the range of a request (RFC 9110).
  * @returns `isSame` if the client already has this version, and the range if it applies
  * @throws {Problem} `precondition_failed`, `invalid_request` or `range_not_satisfiable`
  */
@@ -190,7 +189,7 @@ function evaluateConditions(
   return { isSame: false, range: counts ? rangeOf(range, 0, size) : undefined }
 }
 
-/** Shell script that prints a newline as soon as the file is known to be readable, then the requested lines. */
+/** Prints a newline as soon as the file is known to be readable, then the requested lines. */
 const shownScript = `${probes}
 f=$1 from=$2 count=$3
 must_be_file "$f"
@@ -199,7 +198,7 @@ if [ "$count" != all ]; then tail -n "+$from" "$f" | head -n "$count"
 else exec tail -n "+$from" "$f"
 fi`
 
-/** Streams a file or some of its lines. Secrets are redacted unless `reveal` is set. */
+/** Secrets are redacted unless `reveal` is set. */
 export const readShown: StreamHandler<'readShown', SandboxContext> = async (
   args,
   worker,

@@ -3,7 +3,7 @@ import { limits } from '../../shared/contract/limits.ts'
 import { runCooperatively, type Steps } from './cooperative.ts'
 
 /**
- * Maximum size of a record, in bytes. Sandlot's scripts never print a longer record, so one can only come from modified
+ * Maximum size of a record. Sandlot's scripts never print a longer record, so one can only come from modified
  * tools.
  */
 const recordBytes = 64 * 1024
@@ -17,16 +17,14 @@ export interface RecordReader {
 }
 
 /**
- * Splits a stream into records, each terminated by the delimiter. Bytes after the last delimiter are dropped. A
- * record's bytes are valid only until `onRecord` returns.
+ * Splits a stream into records, each terminated by the delimiter. A record's bytes are valid only until
+ * `onRecord` returns.
  * @returns a function that accepts the next chunk; calls must not overlap
  */
 export function readRecords(accountId: string, reader: RecordReader): (chunk: Buffer) => Promise<void> {
   const { delimiter, onRecord, onTooLong = () => {}, maxBytes = recordBytes } = reader
-  /** The first bytes of an incomplete record. */
   const held = Buffer.allocUnsafeSlow(maxBytes + delimiter.length)
   let heldBytes = 0
-  /** Whether the current record is too long and is therefore skipped. */
   let isSkipping = false
 
   const end = (record: Buffer) => {

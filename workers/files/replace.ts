@@ -19,23 +19,24 @@ const stride = 16 * 1024
 const newline = 10
 const carriageReturn = 13
 
-/** Returns the maximum memory, in bytes, that `replaceExact` allocates in addition to copies of `old` and `new`. */
+/**
+ * Returns the maximum memory, in bytes, that `replaceExact` allocates in addition to copies of `old` and
+ * `new`.
+ */
 export const memoryToReplace = (content: Buffer, text: Replacement): number =>
   maxResultBytes(content, text) + Buffer.byteLength(text.old) * Int32Array.BYTES_PER_ELEMENT
 
-/**
- * Returns the maximum size of the result, in bytes. Counts each byte of `new` twice, because an LF may become CR LF.
- */
+/** Counts each byte of `new` twice, because an LF may become CR LF. */
 function maxResultBytes(content: Buffer, { old, new: other, replaceAll }: Replacement): number {
   const matches = replaceAll ? content.length / Buffer.byteLength(old) : 1
   return Math.min(limits.editBytes, content.length + Math.ceil(matches * 2 * Buffer.byteLength(other)))
 }
 
 /**
- * Replaces `old` with `new`. An LF in `old` matches LF and CR LF, and each replaced line keeps its line ending. If
- * `old` contains CR LF, it is matched verbatim.
- * @throws {Problem} `edit_no_match`, `edit_not_unique` with the line numbers, or `invalid_request` if the result is too
- *   large
+ * An LF in `old` matches LF and CR LF, and each replaced line keeps its line ending. If `old` contains CR LF,
+ * it is matched verbatim.
+ * @throws {Problem} `edit_no_match`, `edit_not_unique` with the line numbers, or `invalid_request` if the
+ *   result is too large
  */
 export function* replaceExact(
   content: Buffer,
@@ -86,7 +87,7 @@ const tooLarge = () =>
   )
 
 interface Match {
-  /** Start offset of the match, or undefined if it overlaps the most recent match whose `start` is defined. */
+  /** Start offset of the match. Undefined if the match overlaps an earlier match that has a `start`. */
   start: number | undefined
   end: number
   /** The line in which the match starts, counted from 1. */
@@ -94,8 +95,8 @@ interface Match {
 }
 
 /**
- * Calls `onMatch` for each match. Overlapping matches are included, because they make an edit ambiguous. Uses the
- * Knuth-Morris-Pratt algorithm, because `Buffer.indexOf` can take time proportional to the product of both lengths.
+ * Calls `onMatch` for each match, including overlapping ones, which make an edit ambiguous. Uses the
+ * Knuth-Morris-Pratt algorithm, because `Buffer.indexOf` is not linear.
  * @param isExact false if an LF in the needle also matches CR LF
  * @param onMatch returns the number of bytes that it processed
  */
@@ -183,7 +184,10 @@ function notUnique(all: number, lines: number[]): Problem {
   )
 }
 
-/** Returns the line numbers of lines that equal the first line of `old`, except for leading or trailing white space. */
+/**
+ * Returns the numbers of lines that equal the first line of `old`, except for leading or trailing white
+ * space.
+ */
 function* similarLines(content: Buffer, old: string): Steps<number[]> {
   const similar: number[] = []
   const wanted = Buffer.from(old).toString('latin1').trim().split('\n', 1)[0]!.trim()

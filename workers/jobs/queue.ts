@@ -1,4 +1,3 @@
-/** Processes jobs from the queue. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Job, UnrecoverableError, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
@@ -9,10 +8,7 @@ import { createPod } from '../pods/create-pod.ts'
 import { reapPod } from '../pods/destroy-and-delete-pod.ts'
 import { type ExpiryContext, expireSandbox } from '../pods/expire.ts'
 
-/**
- * Runs one job. Reads the sandbox's row first, so a job can safely run twice, late or concurrently with itself. The
- * `worker` that it receives logs the request ID.
- */
+/** Reads the sandbox's row first, so a job can safely run twice, late or concurrently with itself. */
 type Processor = (worker: ExpiryContext, sandboxId: string) => Promise<void>
 
 const processors: Record<JobName, Processor> = {
@@ -22,16 +18,15 @@ const processors: Record<JobName, Processor> = {
   expire: expireSandbox,
 }
 
-/** Maximum number of concurrent jobs. It is high, because jobs mostly wait for the cluster. */
+/** Jobs mostly wait for the cluster, so many can run at the same time. */
 const maxConcurrentJobs = 64
 
 /**
- * Maximum time that the loop blocks on Redis, in seconds. It is short so that the loop notices when Redis is
- * unavailable.
+ * Maximum time that the loop blocks on Redis. It is short so that the loop notices when Redis is unavailable.
  */
 const blockSeconds = 1
 
-/** Time without a heartbeat, in milliseconds, after which another worker takes over a job. */
+/** Time without a heartbeat after which another worker takes over a job. */
 const lockMs = 10_000
 const checkIntervalMs = 1_000
 
@@ -41,7 +36,10 @@ class Loop extends Worker {
   }
 }
 
-/** Starts processing jobs. @param connection a Redis client that retries without limit, as BullMQ's loops require */
+/**
+ *
+ * @param connection a Redis client that retries without limit, as BullMQ's loops require
+ */
 export function takeJobs(worker: ExpiryContext, connection: Redis): Worker {
   const queue = new Loop(queueName, (job) => doJob(worker, job), {
     connection,
@@ -56,8 +54,8 @@ export function takeJobs(worker: ExpiryContext, connection: Redis): Worker {
 }
 
 /**
- * Stops accepting jobs, and waits for the running jobs. If Redis is unavailable for `lockMs`, it stops waiting, because
- * other workers then take over these jobs. BullMQ itself would wait for Redis forever.
+ * Stops accepting jobs, and waits for the running jobs. If Redis is unavailable for `lockMs`, stops waiting,
+ * because other workers then take over these jobs.
  */
 export async function finishJobs(queue: Worker, connection: Redis): Promise<void> {
   const finished = queue.close().then(() => true)
@@ -74,7 +72,7 @@ async function doJob(worker: ExpiryContext, job: Job): Promise<void> {
   }
   // Redis is not trusted. A job contains only a name and an ID, and the row decides the action.
   if (typeof args?.sandboxId !== 'string') throw new UnrecoverableError('the job has no sandbox id')
-  // Omits the sandbox ID, because the processors log it. Otherwise, their log lines would contain it twice.
+  // The processors log the sandbox ID.
   const log = worker.log.child({ job: name, request_id: args.requestId })
   const ids = { sandbox_id: args.sandboxId }
   const started = performance.now()

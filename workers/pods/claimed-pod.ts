@@ -1,7 +1,6 @@
 /**
- * Assigns a claimed warm pod to its sandbox, and records its first use. If the pod dies before its first use, it is
- * replaced. Nothing is lost, because such a pod contains no data. A claimed pod in which nothing ever runs can remain,
- * unbilled, until its own deadline.
+ * Assigns a claimed warm pod to its sandbox, and records its first use. If the pod dies before its first use,
+ * it is replaced, because it contains no data.
  */
 
 import { limits } from '../../shared/contract/limits.ts'
@@ -15,7 +14,7 @@ import type { PodsContext } from './context.ts'
 import { createPod } from './create-pod.ts'
 import { removePod } from './remove-pod.ts'
 
-/** Sets a claimed pod's sandbox label and deadline. Replaces the pod if it has died. Can safely run twice or late. */
+/** Sets a claimed pod's sandbox label and deadline, or replaces a dead pod. Can safely run twice or late. */
 export async function assignPod(worker: PodsContext, sandboxId: string): Promise<void> {
   const sandbox = await findSandbox(worker.db, sandboxId)
   if (!sandbox?.pod_since || sandbox.destroyed_at || sandbox.claim === 'replaced') return
@@ -29,7 +28,7 @@ export async function assignPod(worker: PodsContext, sandboxId: string): Promise
 }
 
 /**
- * Sets the pod's sandbox label and deadline. Can safely be repeated.
+ *
  * @throws {PodGone} if the pod is no longer running
  * @throws {DriverUnavailable} if the pod could not be updated
  */
@@ -46,7 +45,8 @@ async function assignToPod(
 }
 
 /**
- * Sets a claimed pod's deadline before its first command runs, so that the pod ends in time even without a worker.
+ * Sets a claimed pod's deadline before its first command runs, so that the pod ends in time even without a
+ * worker.
  * @throws {PodGone} if the sandbox already has a different pod, or the pod is dead
  * @throws {DriverUnavailable} if the pod could not be updated
  */
@@ -81,7 +81,8 @@ export async function replacePod(worker: PodsContext, sandbox: SandboxRow): Prom
 
 /**
  * Waits until the replacement of a dead pod is ready, or until the time limit for its start has passed.
- * @param sandbox the sandbox's row, if the caller has just found its pod dead and the database might not show that yet
+ * @param sandbox the sandbox's row, if the caller has just found its pod dead and the database might not show
+ *   that yet
  */
 export async function awaitReplacement(
   worker: PodsContext,
@@ -90,7 +91,7 @@ export async function awaitReplacement(
 ): Promise<void> {
   const replacing = async () => {
     if (sandbox && (await replacePod(worker, sandbox))) return
-    // Another worker may be creating the same pod. In that case, both calls resolve when the pod is ready.
+    // Another worker may be creating the same pod. Both calls then resolve when the pod is ready.
     await createPod(worker, sandboxId)
   }
   await withTimeout(limits.startingWaitMs, replacing())

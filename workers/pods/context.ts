@@ -8,7 +8,7 @@ export interface PodsContext extends Pick<Context, 'db' | 'log' | 'metrics' | 'r
   driver: Driver
   slots: Pick<SlotPool, 'adopt'>
   slotOwner: SlotOwner
-  /** Called at each crash point. Does nothing except in tests, which kill the worker there. */
+  /** Called at each crash point. Tests kill the worker there. */
   reach(point: PodCrashPoint): void
 }
 

@@ -8,8 +8,8 @@ import type { PodsContext } from './context.ts'
 import { removePod } from './remove-pod.ts'
 
 /**
- * Creates the pod of an admitted sandbox. Does nothing if the sandbox is ready or destroyed. Can safely run twice or
- * concurrently.
+ * Creates the pod of an admitted sandbox. Does nothing if the sandbox is ready or destroyed. Can safely run
+ * twice or concurrently.
  */
 export async function createPod(worker: PodsContext, sandboxId: string): Promise<void> {
   const { db, driver, reach } = worker
@@ -40,8 +40,8 @@ export async function createPod(worker: PodsContext, sandboxId: string): Promise
 }
 
 /**
- * Waits until a command can run in the pod. If the driver starts processes slowly (`startsSlowly`), opens the first
- * slot in place of the driver's readiness check, so that only one process has to start.
+ * Waits until a command can run in the pod. If processes start slowly, opening the first slot is the
+ * readiness check.
  * @returns the first slot, if one was opened
  */
 export async function awaitFirstSlot(
@@ -72,8 +72,8 @@ async function finishStart(worker: PodsContext, sandboxId: string, pod: Pod, slo
 }
 
 /**
- * Ends a sandbox whose pod the cluster refused. The sandbox is not billed, and the client receives the cluster's
- * message.
+ * Ends a sandbox whose pod the cluster refused. The sandbox is not billed, and the client receives the
+ * cluster's message.
  */
 async function failStart(worker: PodsContext, sandbox: SandboxRow, message: string) {
   const ended = await markDestroyed(worker.db, sandbox.id, 'start_failed', message)

@@ -7,8 +7,7 @@ import type { PodsContext } from './context.ts'
 import { removePod } from './remove-pod.ts'
 
 /**
- * Ends a sandbox for a reason other than a client's request, then deletes its pod. This requires only PostgreSQL and
- * the cluster, so an unavailable Redis does not delay it.
+ * Ends a sandbox for a reason other than a client's request, then deletes its pod. Does not require Redis.
  * @param point the crash point between the two steps
  */
 export async function destroyAndDeletePod(

@@ -3,9 +3,11 @@ import type { PodName } from '../drivers/driver.ts'
 import type { PodsContext } from './context.ts'
 
 /**
- * Deletes a pod unless it has an owner. All pod deletions go through this function. It checks the owner immediately
- * before the deletion, because the caller may have been frozen since it decided to delete the pod. A pod without an
- * owner never gets one again: each name is used only once, and passes from the pool to a sandbox in one transaction.
+ * Deletes a pod unless it has an owner. All pod deletions go through this function. The caller may have been
+ * frozen, so the owner is checked immediately before the deletion.
+ *
+ * A pod without an owner never gets one again: each name is used only once, and passes from the pool to a
+ * sandbox in one transaction.
  * @param pod the pod to delete; without a `uid`, any pod with this name
  */
 export async function removePod(

@@ -1,6 +1,6 @@
 /**
- * Decides which rows of the pool to add and remove. Only one worker decides at a time. `index.ts` then creates the pods
- * of added rows and deletes the pods of removed rows.
+ * Decides which rows of the pool to add and remove. Only one worker decides at a time. `index.ts` then
+ * creates and deletes the pods.
  */
 
 import { readClock } from '../../shared/data/clock.ts'
@@ -20,7 +20,7 @@ import type { Driver } from '../drivers/driver.ts'
 import { makeDemand } from './demand.ts'
 import { allowedStarts, type Plan, type PoolTarget, plan } from './plan.ts'
 
-/** Delay before a refused image is tried again, in milliseconds. It doubles after each refusal, up to `max`. */
+/** Delay before a refused image is tried again. It doubles after each refusal, up to `max`. */
 const backoffMs = { min: 5_000, max: 300_000 }
 
 export type PoolDecision = Pick<Plan, 'remove' | 'resume'> & { added: WarmPod[] }
@@ -111,8 +111,8 @@ function reportSizes(
 }
 
 /**
- * Measures the time since a pod was last claimed. A pod that was ready in the previous read and is now missing must
- * have been claimed.
+ * Measures the time since a pod was last claimed. A pod that was ready in the previous read and is now
+ * missing must have been claimed.
  */
 function makeClaims() {
   let ready = new Set<string>()

@@ -1,10 +1,10 @@
 /**
- * Sizes a pool between its minimum and maximum according to recent demand. Demand is the number of creates in the
- * busiest 10 seconds of the last 15 minutes. A refill takes about 10 seconds, so a similar burst finds a pod for each
- * create.
+ * Sizes a pool between its minimum and maximum according to recent demand. Demand is the number of creates in
+ * the busiest 10 seconds of the last 15 minutes.
  *
- * `bench/pool-simulation.ts` compares pool sizes on a day with 3,355 creates. The size `1..16` serves all of them with
- * 79 pod-hours. A fixed size of 4 needs 96 pod-hours. A fixed size of 1 serves 91% with 24 pod-hours.
+ * `bench/pool-simulation.ts` compares pool sizes on a day with 3,355 creates. The size `1..16` serves all of
+ * them with 79 pod-hours. A fixed size of 4 needs 96 pod-hours. A fixed size of 1 serves 91% with 24
+ * pod-hours.
  */
 
 import { ulid } from 'ulid'
@@ -13,9 +13,9 @@ import { findBusiest } from '../../shared/data/sandbox-pods.ts'
 import type { PoolSize } from '../../shared/platform/settings-pools.ts'
 
 export const demandLimits = {
-  /** Length of a burst, in milliseconds. */
+  /** Length of a burst. */
   burstMs: 10_000,
-  /** How long a burst is remembered, in milliseconds. */
+  /** How long a burst is remembered. */
   memoryMs: 15 * 60_000,
   /** Factor by which the pool exceeds the largest burst, because the next burst may be larger. */
   margin: 1.25,
@@ -23,9 +23,9 @@ export const demandLimits = {
 const readIntervalMs = 5_000
 
 /**
- * Returns the target size of a pool.
- * @param busiest number of creates in the busiest {@link demandLimits.burstMs} of the last
- *   {@link demandLimits.memoryMs}
+ *
+ * @param busiest number of creates in the busiest {@link demandLimits.burstMs} of the last {@link
+ *   demandLimits.memoryMs}
  */
 export function sizeFor({ min, max }: PoolSize, busiest: number): number {
   return Math.min(max, Math.max(min, Math.ceil(busiest * demandLimits.margin)))
@@ -46,8 +46,8 @@ export function makeDemand(db: Queries, pools: ReadonlyMap<string, PoolSize>) {
 }
 
 /**
- * Returns the number of creates in the busiest interval, by image. Finds recent rows by their IDs, which begin with a
- * timestamp from the clock of an API process.
+ * Returns the number of creates in the busiest interval, by image. IDs begin with a timestamp, so recent rows
+ * are found by ID.
  */
 async function readBusiest(db: Queries): Promise<Map<string, number>> {
   const { burstMs, memoryMs } = demandLimits

@@ -1,8 +1,9 @@
 /**
- * Maintains the pool of warm pods. A warm pod belongs to no account until the transaction of a create request claims it
- * (`api/sandboxes/admit.ts`). Every worker reads the pool once per second, and opens slots for the pods of which it is
- * the slot owner. Only the newest worker creates and deletes pods, under an advisory lock, so that a rolling deployment
- * uses the new settings.
+ * Maintains the pool of warm pods. A warm pod belongs to no account until the transaction of a create request
+ * claims it (`api/sandboxes/admit.ts`).
+ *
+ * Only the newest worker creates and deletes pods, under an advisory lock, so that a rolling deployment uses
+ * the new settings.
  */
 
 import { addAbortListener } from 'node:events'
@@ -17,10 +18,7 @@ import { makeWarmPod } from './make.ts'
 
 const readIntervalMs = 1_000
 
-/**
- * Maintains the pool until the signal aborts, then waits for operations in progress. Another worker continues
- * afterwards.
- */
+/** Maintains the pool until the signal aborts, then waits for operations in progress. */
 export async function keepPool(worker: WarmPodsContext, signal: AbortSignal): Promise<void> {
   const { db, driver, log, metrics, settings, slotOwner, slots } = worker
   const { isNewest } = slotOwner

@@ -27,8 +27,7 @@ export async function makeWarmPod(worker: PodsContext, row: WarmPod, signal: Abo
     // A later claim sends its commands to the slot owner, so only the slot owner keeps the slot.
     if (slot && isWarm && slotOwner.owns(name)) slots.adopt(name, pod, slot)
     else slot?.close()
-    // Another worker may have made the pod ready in the meantime, and a sandbox may have claimed it. `removePod` checks
-    // that.
+    // Another worker may have made the pod ready, and a sandbox may have claimed it. `removePod` checks that.
     if (!isWarm) return await removePod(worker, pod)
     metrics.poolRefill.observe({ image }, ((await readClock(db)).getTime() - row.born_at.getTime()) / 1000)
   } catch (error) {
@@ -39,8 +38,8 @@ export async function makeWarmPod(worker: PodsContext, row: WarmPod, signal: Abo
 }
 
 /**
- * Deletes a warm pod's row and then the pod. The row is deleted first, so that no create can claim a pod that is being
- * deleted.
+ * Deletes a warm pod's row and then the pod. The row is deleted first, so that no create can claim a pod that
+ * is being deleted.
  * @returns false if the row no longer exists
  */
 export async function discardWarmPod(

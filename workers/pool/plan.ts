@@ -3,30 +3,30 @@ import { type WarmPodRow as WarmPod, warmPodMs } from '../../shared/data/warm-po
 
 export const poolLimits = {
   /**
-   * Age at which a pod's replacement is started, in milliseconds. Without early replacement, a pool of pods of the same
-   * age would run empty.
+   * Age at which a pod's replacement is started. Without early replacement, a pool of pods of the same age
+   * would run empty.
    */
   agingMs: 55 * 60_000,
   /** Maximum number of pods that start at the same time: a share of all pods, between `min` and `max`. */
   starts: { share: 1 / 4, min: 2, max: 16 },
   /**
-   * How long a refill waits while clients' pods are starting, in milliseconds. After that, one pod starts alongside
-   * them.
+   * How long a refill yields to pods that clients are waiting for. After that, the refill starts one pod of
+   * its own alongside them.
    */
   yieldMs: 10_000,
   /**
-   * How long to wait after a claim before starting a pod, in milliseconds, so that the claimed sandbox's first commands
-   * run fast. Does not apply if more than half of the pool has been used.
+   * How long to wait after a claim before starting a pod, so that the claimed sandbox's first commands run
+   * fast. Does not apply if more than half of the pool has been used.
    */
   restMs: 1_000,
-  /** Age, in milliseconds, at which the start of an unready pod is resumed, because its worker might have died. */
+  /** Age at which the start of an unready pod is resumed, because its worker might have died. */
   resumeAfterMs: 5_000,
 }
 
 export interface PoolTarget {
   size: number
   fingerprint: string
-  /** Whether the cluster has recently refused the image. If so, no pod is created for now. */
+  /** Whether the cluster has recently refused the image. No pod is then created for now. */
   isPaused: boolean
 }
 
@@ -37,7 +37,7 @@ export interface Situation {
   startSeconds: number
   /** Maximum number of pods that may be starting now; see {@link allowedStarts}. */
   starts: number
-  /** Time since a pod was last claimed, in milliseconds. */
+  /** Time since a pod was last claimed. */
   quietMs: number
 }
 
@@ -83,11 +83,11 @@ function isGood(row: WarmPod, situation: Situation): boolean {
 }
 
 /**
- * Returns how many warm pods are allowed to be starting at the same time. Clients have priority, so usually no warm pod
- * is started while a sandbox waits for its pod.
+ * Returns how many warm pods are allowed to be starting at the same time. Usually no warm pod is started
+ * while a sandbox waits for its pod.
  * @param size total size of all pools
  * @param waiting number of sandboxes whose pods are starting
- * @param yieldedMs how long the pools have already waited for these sandboxes, in milliseconds
+ * @param yieldedMs how long the pools have already waited for these sandboxes
  */
 export function allowedStarts(size: number, waiting: number, yieldedMs: number): number {
   const { share, min, max } = poolLimits.starts

@@ -30,12 +30,12 @@ export function watchDeaths(worker: PodsContext): void {
   })
 }
 
-/** Maximum difference between the clocks of a node and of PostgreSQL over a sandbox's lifetime, in milliseconds. */
+/** Maximum difference between the clocks of a node and of PostgreSQL over a sandbox's lifetime. */
 const maxClockSkewMs = 5_000
 
 /**
- * Returns the destroy reason of a sandbox whose pod died. `markDestroyed` changes it to `start_failed` if the sandbox
- * was never ready. A deadline that ends a pod before `expires_at` was not set by Sandlot, so it counts as a failure.
+ * Returns the destroy reason of a sandbox whose pod died. Sandlot never sets a deadline before `expires_at`,
+ * so an earlier deadline counts as a failure.
  */
 export function destroyReasonOf(
   { reason, detail }: PodDeath,

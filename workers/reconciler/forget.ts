@@ -1,6 +1,6 @@
 /**
- * Deletes old rows in each reconciler pass, so that the tables do not grow forever. Every statement uses an index and
- * deletes a limited number of rows.
+ * Deletes old rows in each reconciler pass. Every statement uses an index and deletes a limited number of
+ * rows.
  */
 import { encodeTime } from 'ulid'
 import { limits } from '../../shared/contract/limits.ts'

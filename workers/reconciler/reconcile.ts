@@ -1,6 +1,6 @@
 /**
- * Makes the cluster and the database agree. The reconciler runs on a timer in every worker. PostgreSQL assigns each
- * pass to one worker, so neither a flushed Redis nor a dead worker stops the reconciler.
+ * Makes the cluster and the database agree. The reconciler runs on a timer in every worker, and PostgreSQL
+ * assigns each pass to one worker.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import pLimit from 'p-limit'
@@ -23,10 +23,10 @@ import { discardWarmPod } from '../pool/make.ts'
 import { destroyReasonOf } from './deaths.ts'
 import { deleteExpiredRows } from './forget.ts'
 
-/** How long a new or destroyed row is left to its job before the reconciler acts, in milliseconds. */
+/** How long a new or destroyed row is left to its job before the reconciler acts. */
 const jobGraceMs = 5_000
 const maxConcurrentActions = 64
-/** Maximum time that a pass waits for its actions, in milliseconds. */
+/** Maximum time that a pass waits for its actions. */
 const passMs = 5_000
 
 export type Action =
@@ -64,12 +64,12 @@ export async function runReconciler(worker: ReconcilerContext, signal: AbortSign
   }
 }
 
-/** Fraction of the interval after which a pass is due. It is below 1, because timers are not exact. */
+/** A pass is due after this fraction of the interval. It is below 1, because timers are not exact. */
 const dueShare = 0.9
 
 /**
- * Runs a pass, unless a worker has already started one within this interval. Passes may overlap, because each action
- * reads its row again and is idempotent.
+ * Runs a pass, unless a worker has already started one within this interval. Passes may overlap, because each
+ * action reads its row again and is idempotent.
  */
 async function reconcile(
   worker: ReconcilerContext,
@@ -79,14 +79,15 @@ async function reconcile(
   const { db, metrics, settings } = worker
   if (!(await claimReconcilePass(db, dueShare * settings.reconcileIntervalSeconds))) return
   const stopTimer = metrics.reconcileIntervalSeconds.startTimer()
-  // Rows are read before pods. A sandbox that is admitted between the two reads has a pod and no row here; `removePod`
-  // reads the rows again before it deletes that pod. A claim turns a warm pod's row into a sandbox's row, so reading
-  // warm pods first finds the pod in at least one of the two.
+  // Rows are read before pods. A sandbox that is admitted between the two reads has a pod and no row here;
+  // `removePod` reads the rows again before it deletes that pod. A claim turns a warm pod's row into a
+  // sandbox's row, so warm pods are read first.
   const warm = await findWarmPods(db)
   const rows = await findUnreaped(db)
   const pods = await listPods(worker)
   const planned = planActions(rows, pods, await readClock(db), settings.sandbox.startSeconds, warm)
-  // A second list confirms that pods are missing. One list serves all actions, because its cost grows with the pods.
+  // A second list confirms that pods are missing. One list serves all actions, because its cost grows with
+  // the pods.
   const isAnyMissing = planned.some((action) => missingPodOf(action) !== undefined)
   await applyActions(isAnyMissing ? omitFoundPods(planned, await listPods(worker)) : planned)
   await endOrphans()
@@ -97,7 +98,7 @@ async function reconcile(
 }
 
 /**
- * Returns the actions that make pods and rows agree. Pure.
+ *
  * @param pods undefined if the cluster is unreachable. Expired sandboxes are ended even then
  */
 export function planActions(
@@ -126,8 +127,8 @@ export function planActions(
 const missingPodOf = (action: Action) => ('missingPod' in action ? action.missingPod : undefined)
 
 /**
- * Removes actions for pods that were missing but are alive in this list. Without a list, removes all actions for
- * missing pods, because nothing confirms that the pods are missing.
+ * Removes actions for pods that were missing but are alive in this list. Without a list, removes all actions
+ * for missing pods.
  */
 export function omitFoundPods(actions: readonly Action[], pods: readonly PodState[] | undefined): Action[] {
   const living = pods && new Set(pods.filter(({ death }) => !death).map(({ name }) => name))
@@ -179,8 +180,8 @@ async function listPods({
 }
 
 /**
- * Returns a function that applies the actions of a pass. It waits for all actions, but at most {@link passMs}. The next
- * pass skips actions that are still running.
+ * Returns a function that waits for all actions of a pass, but at most {@link passMs}. The next pass skips
+ * actions that are still running.
  */
 function makeActionRunner(worker: PodsContext): (actions: Action[]) => Promise<void> {
   const limit = pLimit(maxConcurrentActions)
@@ -211,7 +212,7 @@ function makeActionRunner(worker: PodsContext): (actions: Action[]) => Promise<v
   }
 }
 
-/** Applies an action. Every action first reads its row again. */
+/** Every action first reads its row again. */
 async function applyAction(worker: PodsContext, action: Action): Promise<void> {
   switch (action.kind) {
     case 'create':

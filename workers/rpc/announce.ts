@@ -3,19 +3,19 @@ import { withTimeout } from '../../shared/lib/timeout.ts'
 import type { Context } from '../../shared/platform/context.ts'
 import { announceEveryMs, announceWorker, withdrawWorker } from '../../shared/rpc/worker-registry.ts'
 
-/** Delay between attempts while Redis is unavailable, in milliseconds. */
+/** Delay between attempts while Redis is unavailable. */
 const retryMs = 100
-/** How long a starting worker waits for its first registration, in milliseconds. */
+/** How long a starting worker waits for its first registration. */
 const firstMs = 2_000
 
 interface Announced extends Pick<Context, 'log' | 'redis' | 'settings'> {
   id: string
-  /** The driver. `ping` rejects if no sandbox can be created. */
+  /** `ping` rejects if no sandbox can be created. */
   driver: { ping(): Promise<void> }
 }
 
 /**
- * Starts registering this worker. Resolves after the first registration, or after 2 s if Redis is unavailable.
+ * Resolves after the first registration, or after 2 s if Redis is unavailable.
  * @param url address of this worker's RPC server
  */
 export async function announce({ id, redis, driver, log, settings }: Announced, url: string) {
@@ -57,7 +57,9 @@ export async function announce({ id, redis, driver, log, settings }: Announced, 
   await withTimeout(firstMs, first.promise)
 
   return {
-    /** Tells the API to send no new work. The worker remains registered, so its commands do not count as lost. */
+    /**
+     * Tells the API to send no new work. The worker remains registered, so its commands do not count as lost.
+     */
     async drain() {
       isDraining = true
       await register()

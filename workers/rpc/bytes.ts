@@ -2,16 +2,13 @@ import type { Readable, Writable } from 'node:stream'
 import { untilAny } from '../../shared/lib/until-any.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 
-/** Writes to a stream. Resolves when the stream can accept more data or is closed. */
+/** Resolves when the stream can accept more data or is closed. */
 export async function write(out: Writable, text: string | Buffer): Promise<void> {
   if (out.destroyed || out.write(text)) return
   await untilAny(out, ['drain', 'close'])
 }
 
-/**
- * Returns an iterator over a request body. If the caller stops reading early, the connection stays open, so that an
- * error response can be sent.
- */
+/** If the caller stops reading early, the connection stays open, so that an error response can be sent. */
 export const bytesOfBody = (body: Readable): AsyncIterable<Buffer> =>
   body.iterator({ destroyOnReturn: false })
 
@@ -21,9 +18,9 @@ interface ByteRange {
 }
 
 /**
- * Parses the Range header of RFC 9110: `bytes=a-b`, `bytes=a-` or `bytes=-n`. `to` is exclusive.
- * @returns undefined, which means all bytes, if there is no header, or if the header has a different unit or several
- *   ranges, which servers are allowed to ignore
+ * Parses a Range header (RFC 9110): `bytes=a-b`, `bytes=a-` or `bytes=-n`. `to` is exclusive.
+ * @returns undefined, which means all bytes, if there is no header, or if the header has a different unit or
+ *   several ranges, which servers are allowed to ignore
  * @throws {Problem} `invalid_request` or `range_not_satisfiable`
  */
 export function rangeOf(header: string | undefined, start: number, end: number): ByteRange | undefined {
@@ -50,7 +47,7 @@ export function rangeOf(header: string | undefined, start: number, end: number):
 }
 
 /**
- * Returns the response headers for a range of bytes.
+ *
  * @param isPart whether the response contains only some of the available bytes
  * @param total total number of bytes, or `*` if unknown
  */

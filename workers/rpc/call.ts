@@ -10,24 +10,33 @@ import {
 } from '../../shared/rpc/calls.ts'
 
 /**
- * Resolves with true if the API is still waiting for the response. Resolves with false if the API has disconnected, or
- * after an event-loop stall that was long enough for the API to consider this worker lost. Reads pending input first,
- * so that it notices a disconnection that has already happened.
+ * Resolves with true if the API is still waiting for the response. Resolves with false if the API has
+ * disconnected, or may consider this worker lost after an event-loop stall.
+ *
+ * Reads pending input first, so that a disconnection that has already happened is noticed.
  */
 export type IsAwaited = () => Promise<boolean>
 
-/** The connection of an RPC. A streaming handler reads the client's body from it and writes the response to it. */
+/**
+ * The connection of an RPC. A streaming handler reads the client's body from it and writes the response to
+ * it.
+ */
 export interface Wire {
   request: IncomingMessage
   response: ServerResponse
   /** Aborts when the API has disconnected. */
   signal: AbortSignal
   isAwaited: IsAwaited
-  /** The memory reserved for the request body and for a stream's buffers, until the response has been sent. */
+  /**
+   * The memory reserved for the request body and for a stream's buffers, until the response has been sent.
+   */
   held: Reservation
 }
 
-/** Handles one RPC. @throws {Problem} which is sent to the client */
+/**
+ *
+ * @throws {Problem} which is sent to the client
+ */
 export type CallHandler<N extends CallName, Worker> = (
   args: Calls[N]['args'],
   worker: Worker,

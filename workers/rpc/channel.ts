@@ -5,7 +5,6 @@ import { limitRequest } from '../../shared/platform/sockets.ts'
 import { acceptCallsTo } from '../../shared/rpc/channel.ts'
 import { answer } from '../../shared/rpc/internal-server.ts'
 
-/** Timeout of the TLS handshake, in milliseconds. */
 const handshakeMs = 5_000
 
 export function openChannel(workerId: string, secrets: readonly string[]) {

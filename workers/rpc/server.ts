@@ -35,7 +35,10 @@ export class CallServer<Worker extends ServerContext> {
   private worker: Worker | undefined
   private isDraining = false
 
-  /** Handles the RPCs that a server receives. @param server accepts only connections from the API */
+  /**
+   *
+   * @param server accepts only connections from the API
+   */
   constructor(server: Server, handlers: Handlers<Worker>) {
     this.handlers = handlers
     // The API sends the body only after `100 Continue`.
@@ -48,7 +51,7 @@ export class CallServer<Worker extends ServerContext> {
     })
   }
 
-  /** Starts accepting RPCs. Called when the worker is fully set up. */
+  /** Called when the worker is fully set up. */
   open(worker: Worker): void {
     this.worker = worker
   }
@@ -129,7 +132,8 @@ type HandlerName = CallName | StreamCallName
 const aboutCommands = new Set<HandlerName>(['getExec', 'stopExec', 'followExec', 'writeStdin', 'readOutput'])
 
 /**
- * Runs a handler and sends its result or error. If an error occurs after the response has begun, closes the connection.
+ * Runs a handler and sends its result or error. If an error occurs after the response has begun, closes the
+ * connection.
  */
 async function answer<Worker extends ServerContext>(
   worker: Worker,
@@ -165,7 +169,7 @@ async function answer<Worker extends ServerContext>(
     if (hungUp.signal.aborted) return
     if (isFault(error)) worker.log.error({ err: error, call: name, ...namesIn(args) }, 'an RPC failed')
     if (response.headersSent) return void response.destroy()
-    // The rest of the body is read and dropped. Otherwise the next request on the connection would wait forever, and
+    // The rest of the body is read and dropped, because the next request on the connection follows it, and
     // closing the connection could lose the response.
     request.resume()
     refuse(response, error)

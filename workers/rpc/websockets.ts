@@ -15,13 +15,13 @@ export const isAttachment = ({ url }: IncomingMessage): boolean => url === attac
 
 const maxFragments = 8
 const maxBufferedReads = 256
-/** Maximum size of a read from a TLS socket, in bytes. Each fragment of a message can keep an entire read in memory. */
+/** Maximum size of a read from a TLS socket. Each fragment of a message can keep an entire read in memory. */
 const readBytes = 16 * 1024
-/** Memory overhead of a read, in bytes, in addition to its content. */
+/** Memory overhead of a read, in addition to its content. */
 const readOverheadBytes = 512
-/** Maximum amount of data that Node and ws can have buffered when a socket is paused, in bytes. */
+/** Maximum amount of data that Node and ws can have buffered when a socket is paused. */
 const pausedBytes = 64 * 1024
-/** Memory reserved per open socket, in bytes: the largest incomplete message plus the largest unread input. */
+/** Memory reserved per open socket: the largest incomplete message plus the largest unread input. */
 const socketBytes =
   limits.messageBytes + maxFragments * readBytes + maxBufferedReads * readOverheadBytes + pausedBytes
 
@@ -32,7 +32,7 @@ const sockets = new WebSocketServer({
   autoPong: false,
   // How long a client has to respond to a close frame, in milliseconds.
   ...{ closeTimeout: 5_000 },
-  // One frame per iteration of the event loop. By default, ws handles all frames of a read in one.
+  // Emits one frame per event-loop iteration. By default, ws emits all frames of a read in one.
   allowSynchronousEvents: false,
   maxPayload: limits.messageBytes,
   maxFragments,
@@ -42,7 +42,10 @@ const sockets = new WebSocketServer({
 /** Frame rate limit per account, across all of its sockets in this worker. */
 const frameLimit = new TokenBuckets({ perSecond: 10_000, burst: 10_000 })
 
-/** Accepts or rejects a WebSocket connection. @param worker undefined while this worker does not accept connections */
+/**
+ *
+ * @param worker undefined while this worker does not accept connections
+ */
 export async function takeWebSocket<Worker extends Pick<Context, 'memoryBudget'>>(
   handlers: SocketHandlers<Worker>,
   worker: Worker | undefined,

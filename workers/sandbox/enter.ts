@@ -1,4 +1,4 @@
-/** Checks that a sandbox accepts commands, connects to its pod, and converts failures to problems for the client. */
+/** Connects to a sandbox's pod, and converts failures to problems for the client. */
 
 import type { DatabaseClock } from '../../shared/data/clock.ts'
 import { findRemainingTime } from '../../shared/data/sandbox-pods.ts'
@@ -18,13 +18,12 @@ import type { SlotPool } from '../shell/slot-pool.ts'
 
 export interface SandboxContext extends PodsContext {
   slots: Pick<SlotPool, 'adopt' | 'take'>
-  /** Decrypts values that were encrypted with `SECRETS_PUBLIC_KEY`. */
   opener: Opener
 }
 
 export interface EnteredSandbox {
   sandbox: SandboxRow
-  /** Time until the sandbox's `expires_at`, in milliseconds. */
+  /** Time until the sandbox's `expires_at`. */
   leftMs: number
   clock: DatabaseClock
 }
@@ -39,7 +38,8 @@ export async function enter(
 ): Promise<EnteredSandbox> {
   const loaded = await loadSandbox(worker, call)
   const { sandbox } = loaded
-  // The sandbox was ready when the API checked it. Since then, its warm pod was found dead and is being replaced.
+  // The sandbox was ready when the API checked it. Since then, its warm pod was found dead and is being
+  // replaced.
   const isReplaced = sandbox.claim === 'replaced' && !sandbox.ready_at && !sandbox.destroyed_at
   if (isReplaced) await awaitReplacement(worker, sandbox.id).catch(() => {})
   return enterNow(isReplaced ? await loadSandbox(worker, call) : loaded)
@@ -77,14 +77,18 @@ export async function runInside(
   options: { timeoutMs: number; signal: AbortSignal },
 ): Promise<SlotRunResult> {
   const slot = await openSlotIn(worker, sandbox)
-  // If the API has reported this RPC as lost, it has disconnected, which aborts `signal` before anything is run.
+  // If the API has reported this RPC as lost, it has disconnected, which aborts `signal` before anything is
+  // run.
   await readPendingInput()
   const end = await runCommand(worker.driver, slot, command, io, options)
   if (end.kind === 'lost' && end.usedUp) throw exhausted(end.usedUp)
   return end
 }
 
-/** Returns a slot in the sandbox's pod. @throws {Problem} if no slot can be opened */
+/**
+ *
+ * @throws {Problem} if no slot can be opened
+ */
 export const openSlotIn = (worker: SandboxContext, sandbox: SandboxRow): Promise<Slot> =>
   reachPod(worker, sandbox, (now) => takeSlot(worker, now))
 
@@ -95,8 +99,7 @@ export async function takeSlot(worker: SandboxContext, sandbox: SandboxRow): Pro
 }
 
 /**
- * Runs `work`. If a claimed warm pod disappears before anything has run in it, the pod is replaced, and `work` is
- * retried once with the new pod's row.
+ * Runs `work`. If a claimed warm pod disappears before anything has run in it, retries once with a new pod.
  * @throws {Problem} if the pod is gone, is unreachable or has exhausted a resource
  */
 export async function reachPod<T>(

@@ -1,4 +1,3 @@
-/** Connects a client's WebSocket to a sandbox's port. */
 import type { Duplex } from 'node:stream'
 import { limits } from '../../shared/contract/limits.ts'
 import { carryPort, portCloseCodes } from '../../shared/contract/port-stream.ts'
@@ -10,7 +9,8 @@ import type { Opened } from '../rpc/call.ts'
 import { enter, reachPod, type SandboxContext } from './enter.ts'
 
 /**
- * Connects to a sandbox's port. If no process is listening, the WebSocket is accepted and then closed with the reason.
+ * Connects to a sandbox's port. If no process is listening, the WebSocket is accepted and then closed with
+ * the reason.
  * @throws {Problem} if the connection fails for another reason
  */
 export async function openPort(worker: SandboxContext, args: OnePort): Promise<Opened> {
@@ -29,7 +29,7 @@ export async function openPort(worker: SandboxContext, args: OnePort): Promise<O
   }
 }
 
-/** Closes the connection to the port. After a normal close, bytes that the client has sent are still delivered. */
+/** After a normal close, bytes that the client has sent are still delivered. */
 function close(stream: Duplex, code: number): void {
   if (code === portCloseCodes.ended) stream.end(() => stream.destroy())
   else stream.destroy()
@@ -38,7 +38,7 @@ function close(stream: Duplex, code: number): void {
 const open = new Map<string, number>()
 
 /**
- * Opens a connection to the port.
+ *
  * @throws {Problem} if the sandbox is not running, is unreachable or has too many connections
  * @throws {PortRefused} if no process is listening on the port
  */

@@ -1,16 +1,22 @@
 /**
- * Finds many values in a single pass over the input. Runs in linear time regardless of the values, whereas
- * `Buffer.indexOf` can take time proportional to the product of the input's and the value's lengths. Between matches,
- * the search skips bytes (`skip-table.ts`). Where a value may begin, it goes byte by byte, using the Aho-Corasick
- * algorithm. `bench/redact.ts` measures the speed.
+ * Finds many values in a single pass over the input. Runs in linear time regardless of the values, unlike
+ * `Buffer.indexOf`.
+ *
+ * Between matches, the search skips bytes (`skip-table.ts`). Where a value may begin, it goes byte by byte,
+ * using the Aho-Corasick algorithm. `bench/redact.ts` measures the speed.
  */
 import { setImmediate } from 'node:timers/promises'
 import { makeSkipTable, skipTableBytes } from './skip-table.ts'
 
-/** Number of states that are built before yielding to the event loop; building them takes a few milliseconds. */
+/**
+ * Number of states that are built before yielding to the event loop. Building them takes a few milliseconds.
+ */
 const statesPerSlice = 32 * 1024
 
-/** Builds an automaton that finds all of these values. @param values each at least two bytes long */
+/**
+ *
+ * @param values each at least two bytes long
+ */
 export async function buildAutomaton(values: readonly Uint8Array[]) {
   const size = values.reduce((sum, { length }) => sum + length, 1)
   const label = new Uint8Array(size)
@@ -79,8 +85,8 @@ export async function buildAutomaton(values: readonly Uint8Array[]) {
     step,
     leap,
     /**
-     * Reports whether the partial match in this state can no longer become a value; `at` is the next offset. Without
-     * this check, a run of a value's first byte would be read byte by byte.
+     * Reports whether the partial match in this state can no longer become a value; `at` is the next offset.
+     * Without this check, a run of a value's first byte would be read byte by byte.
      */
     isFutile: (state: number, bytes: Uint8Array, at: number): boolean => {
       const last = at - depth[state]! + window - 1
@@ -96,7 +102,7 @@ export async function buildAutomaton(values: readonly Uint8Array[]) {
       while (state !== 0 && child[state] === 0) state = fallback[state]!
       return depth[state]!
     },
-    /** Memory used by the states, `others` and the skip table, in bytes. */
+    /** Memory used by the states, `others` and the skip table. */
     bytes: size * 19 + values.length * 64 + skipTableBytes,
   }
 }

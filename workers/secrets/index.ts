@@ -12,8 +12,8 @@ export type Secrets = Record<string, string>
 type SecretsReader = Pick<Context, 'db' | 'log'> & { opener: Opener }
 
 /**
- * Returns the secrets for a new command. A sandbox's secrets override the account's. The environments of the sandbox
- * and of the request override both.
+ * Returns the secrets for a new command. A sandbox's secrets override the account's, and the environments of
+ * the sandbox and of the request override both.
  * @throws {Problem} if a secret was encrypted with a key that this worker does not have
  */
 export async function secretsFor(
@@ -34,9 +34,10 @@ export async function secretsFor(
 }
 
 /**
- * Returns bytes from a sandbox with its secrets redacted.
+ * Redacts secrets in bytes from a sandbox.
  * @param cut whether the bytes were truncated. If so, trailing bytes that may begin a secret are dropped
- * @param byLine whether the bytes are only some lines of a file, and may therefore begin or end within a secret
+ * @param byLine whether the bytes are only some lines of a file, and may therefore begin or end within a
+ *   secret
  */
 export async function redactBytes(
   worker: SecretsReader,

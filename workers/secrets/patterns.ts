@@ -33,8 +33,8 @@ export async function buildPatterns(
 }
 
 /**
- * Returns the forms in which a value may appear in output. `$(…)` drops trailing newlines, and a terminal turns the
- * other newlines into CR LF.
+ * Returns the forms in which a value may appear in output. `$(…)` drops trailing newlines, and a terminal
+ * turns the other newlines into CR LF.
  */
 function wholeOf(text: string): string[] {
   return [text, bare(text)].flatMap((text) => [text, text.replace(/\r?\n/g, '\r\n')])

@@ -10,20 +10,22 @@ interface Occurrence {
 const nothing = Buffer.alloc(0)
 
 /**
- * Redacts one stream. Each value of at least 8 bytes is replaced with `[secret NAME]`. If values overlap or contain
- * each other, all of their bytes are redacted. The result does not depend on the chunk boundaries. Offsets count from
- * the first byte of the stream.
+ * Replaces each value of at least 8 bytes with `[secret NAME]`. If values overlap, all of their bytes are
+ * redacted. Offsets count from the first byte of the stream.
  */
 export class Redactor {
   private readonly patterns: SecretPatterns | undefined
   private readonly output = new HeldOutput()
   private state = 0
-  /** Occurrences in order of their start, none contained in another. Those before index `shown` have been returned. */
+  /**
+   * Occurrences in order of their start, none contained in another. Those before index `shown` have been
+   * returned.
+   */
   private found: Occurrence[] = []
   private shown = 0
   /**
-   * Offset before which all bytes have been returned or redacted. If a value extends beyond the returned bytes, this is
-   * the value's end.
+   * Offset before which all bytes have been returned or redacted. If a value extends beyond the returned
+   * bytes, this is the value's end.
    */
   private doneTo = 0
   private lastName = ''
@@ -37,7 +39,7 @@ export class Redactor {
     return this.output.length
   }
 
-  /** Accepts a chunk and returns redacted bytes. Bytes that may become part of a secret are held back. */
+  /** Returns redacted bytes. Bytes that may become part of a secret are held back. */
   push(chunk: Buffer): Buffer {
     if (!this.patterns) return chunk
     const { output } = this
@@ -85,7 +87,10 @@ export class Redactor {
     else found.push({ start, end, name })
   }
 
-  /** Returns the redacted bytes before an offset. @param to offset up to which later bytes cannot change the result */
+  /**
+   *
+   * @param to offset up to which later bytes cannot change the result
+   */
   private show(to: number): Buffer {
     const { found, output } = this
     const pieces: Buffer[] = []
@@ -96,7 +101,7 @@ export class Redactor {
       this.doneTo = Math.max(this.doneTo, end)
       this.lastName = name
     }
-    // Compacted rarely, which keeps the cost constant per occurrence, because there may be one for each held byte.
+    // Compacted rarely, which keeps the cost constant per occurrence.
     if (this.shown > 0 && this.shown * 2 >= found.length) {
       this.found = found.slice(this.shown)
       this.shown = 0
@@ -112,7 +117,7 @@ export class Redactor {
 
 /** Stores the last bytes of a stream, addressed by their offsets in the stream. */
 class HeldOutput {
-  /** Offset after the last byte. */
+  /** Offset just past the last byte. */
   end = 0
   private buffer = nothing
   private from = 0
@@ -144,7 +149,6 @@ class HeldOutput {
     return Buffer.from(this.buffer.subarray(base + start, base + end))
   }
 
-  /** Drops all bytes before an offset. */
   drop(offset: number): void {
     this.from = Math.max(this.from, this.to - (this.end - offset))
     if (this.length > 0) return

@@ -4,9 +4,11 @@ import { type Driver, PodGone, type PodName } from '../drivers/driver.ts'
 import { type CommandProcesses, LineReader, startQuietly } from './slot.ts'
 
 /**
- * Returns a shell loop that runs `body` for each process in the pod. `pid` contains the process ID; $1 to $4 contain
- * the state, parent, process group and session. In `/proc/PID/stat`, these fields follow the process name, which is in
- * parentheses and may contain any character. Everything up to the last closing parenthesis is therefore removed.
+ * Returns a shell loop that runs `body` for each process in the pod. `pid` contains the process ID; $1 to $4
+ * contain the state, parent, process group and session.
+ *
+ * In `/proc/PID/stat`, these fields follow the process name in parentheses, which may contain any character.
+ * Everything up to the last closing parenthesis is therefore removed.
  */
 const forEachProcess = (body: string) => `for p in /proc/[0-9]*; do
 pid=\${p#/proc/} w=; { while read -r l; do w="$w $l"; done <"$p/stat"; } 2>/dev/null
@@ -17,17 +19,16 @@ done`
 const waitToBeClosed = 'read -r _'
 
 /**
- * Shell script that kills the process group except for the slot's shell, which then reports the exit status. The group
- * is stopped first, so that no process in it can fork a child that the loop misses.
+ * Kills the process group except for the slot's shell, which then reports the exit status. The group is
+ * stopped first, so that no process in it can fork a child that the loop misses.
  */
 const killBesidesShell = `leader=$1; kill -STOP -$leader 2>/dev/null
 ${forEachProcess('case " $2 $3 " in *" $leader "*) [ $pid = $leader ] || kill -KILL $pid 2>/dev/null;; esac')}
 kill -CONT $leader 2>/dev/null; echo; ${waitToBeClosed}`
 
 /**
- * Shell script that kills the process groups of the leader and the command, then all other processes in their sessions.
- * A fork bomb cannot escape from a killed group. The script prints `left` if a process does not end, and otherwise an
- * empty line.
+ * Kills the process groups of the leader and the command, then all other processes in their sessions. Prints
+ * `left` if a process does not end, and an empty line if all have ended.
  */
 const killSessionsScript = `leader=$1 command=\${2:-$1}
 kill -KILL -$leader 2>/dev/null; kill -KILL -$command 2>/dev/null; kill -KILL $command 2>/dev/null
@@ -37,8 +38,8 @@ case " $pid $3 $4 " in *" $leader "*|*" $command "*) left=left; kill -KILL $pid 
 [ "$left" ] || break; done; echo "$left"; ${waitToBeClosed}`
 
 /**
- * Sends a signal to a process group. The shell that sends the signal stays alive until its connection is closed,
- * because many processes that exit right after their start block containerd's shim for seconds (containerd#8557).
+ * Sends a signal to a process group. The shell that sends the signal stays alive until its connection is
+ * closed, because many immediate exits block containerd's shim for seconds (containerd#8557).
  * @returns false if the pod is unreachable
  */
 export async function signalGroup(
@@ -56,7 +57,8 @@ export async function signalGroup(
 
 /**
  * Kills all processes in the sessions of the command and its slot, including the shell.
- * @returns `gone` if the pod does not exist; `unreachable` if the pod is unreachable or a process does not end
+ * @returns `gone` if the pod does not exist; `unreachable` if the pod is unreachable or a process does not
+ *   end
  */
 export async function killSessions(
   driver: Driver,
@@ -73,7 +75,8 @@ export async function killSessions(
 }
 
 /**
- * Runs a script that prints a line when it is done, and then waits until its connection is closed.
+ * Runs a script to completion. The script must print a line when it is done, then wait for its connection to
+ * close.
  * @param args the script, followed by its arguments, starting with $0
  * @returns true if the script completed or the pod is gone; false if the pod is unreachable
  */
@@ -89,7 +92,10 @@ export async function runToCompletion(
   }
 }
 
-/** Runs a script. @returns the first line that it prints, or undefined if no line arrives in time */
+/**
+ *
+ * @returns the first line that the script prints, or undefined if no line arrives in time
+ */
 async function runToLine(driver: Driver, pod: PodName, args: readonly string[]): Promise<string | undefined> {
   const process = await startQuietly(driver, pod, ['/bin/sh', '-c', ...args])
   const line = await withTimeout(driver.livenessTimeouts.shell, new LineReader(process.stdout).next())

@@ -6,16 +6,16 @@ export class BoundedOutput {
   /** Total number of bytes so far, including dropped bytes. */
   bytes = 0
   private readonly half: number
-  /**
-   * The start of the stream. It is a copy, because slices would keep their chunks in memory and cost an object per
-   * chunk.
-   */
+  /** The start of the stream. Slices would keep their chunks in memory, so the bytes are copied. */
   private readonly head: GrowingBuffer
-  /** The end of the stream, in a ring buffer, so that long output leaves no garbage. */
+  /** The end of the stream, in a ring buffer. */
   private tail: Buffer | undefined
   private tailBytes = 0
 
-  /** @param limit maximum number of bytes to keep, at least 2; half for the start and half for the end */
+  /**
+   *
+   * @param limit maximum number of bytes to keep, at least 2; half for the start and half for the end
+   */
   constructor(limit: number) {
     this.half = Math.floor(limit / 2)
     this.head = new GrowingBuffer(this.half)
@@ -54,7 +54,6 @@ export class BoundedOutput {
     return Buffer.concat([head, Buffer.from(`\n[... ${dropped} bytes left out ...]\n`), tail])
   }
 
-  /** Whether all kept bytes are valid UTF-8. */
   get isText(): boolean {
     return this.parts().every((part: Buffer) => isUtf8(part))
   }

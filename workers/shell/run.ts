@@ -1,13 +1,11 @@
-/** Runs a command until it ends, times out or is canceled. */
 import { untilAborted, withTimeout } from '../../shared/lib/timeout.ts'
 import type { Driver } from '../drivers/driver.ts'
 import { killSessions, signalGroup } from './kill.ts'
 import type { ShellCommand } from './script.ts'
 import type { CommandExit, CommandIo, CommandProcesses, Slot } from './slot.ts'
 
-/** Delay between TERM and KILL, in milliseconds. */
 const graceMs = 2_000
-/** How long to wait for the last output of a killed command, in milliseconds. */
+/** How long to wait for the last output of a killed command. */
 const drainMs = 2_000
 
 export type SlotRunResult = CommandExit | { kind: 'timed_out' } | { kind: 'cancelled' }
@@ -45,8 +43,8 @@ export async function runCommand(
 }
 
 /**
- * Sends TERM and then KILL to a command's process group, and waits briefly for the last output. If the shell does not
- * report the exit status, it is killed as well.
+ * Sends TERM and then KILL to a command's process group, and waits briefly for the last output. A shell that
+ * does not report the exit status is killed as well.
  */
 export async function killGroup(driver: Driver, processes: CommandProcesses, ended: Promise<unknown>) {
   await signalGroup(driver, processes, 'TERM')

@@ -1,9 +1,8 @@
 /**
- * Builds the script that a shell in the sandbox evaluates to run one command. All client input in the script is
- * single-quoted. No client input appears in an argv that the cluster sees.
+ * Builds the script that a shell in the sandbox evaluates to run one command. All client input in the script
+ * is single-quoted, and none appears in an argv that the cluster sees.
  */
 import { posix } from 'node:path'
-import { type StartError, startErrors } from '../../shared/contract/exec.ts'
 import { quote } from '../../shared/contract/shell-words.ts'
 
 /** A client's path as an argument. It can be given in bytes, because a path might not be valid UTF-8. */
@@ -12,11 +11,11 @@ export interface Path {
 }
 
 export interface ShellCommand {
-  /** The program and its arguments. The program is found through PATH; it is never a shell builtin or function. */
+  /** The program is found through PATH; it is never a shell builtin or function. */
   argv: readonly (string | Path)[]
   /**
-   * The working directory, absolute or relative to `/workspace`. Defaults to `/workspace`, or to `/` if `/workspace`
-   * cannot be entered.
+   * Absolute or relative to `/workspace`. Defaults to `/workspace`, or to `/` if `/workspace` cannot be
+   * entered.
    */
   cwd?: string | undefined
   env?: Readonly<Record<string, string>> | undefined
@@ -39,10 +38,11 @@ const clusterVariables = [
 ].join(' ')
 
 /**
- * Command line of a shell that waits in a pod for one script. The shell prints its pid, which is also its process group
- * ID. It then reads the script and evaluates it. The script is either a line, or a line with a length followed by that
- * many bytes. The rest of stdin belongs to the command. If an image exported an environment variable named `sandlot`,
- * the command would receive the script in its environment.
+ * A shell that waits in a pod for one script. It prints its pid, which is also its process group ID, and then
+ * evaluates the script.
+ *
+ * The script is either a line, or a line with a length followed by that many bytes. The rest of stdin belongs
+ * to the command.
  */
 export const shellThatWaits: readonly string[] = [
   '/bin/sh',
@@ -52,16 +52,15 @@ export const shellThatWaits: readonly string[] = [
 ]
 
 /**
- * Maximum size, in bytes, of a script that is sent as one line. Shells read a line byte by byte, and some of them alter
- * non-ASCII bytes. Other scripts are sent with their length and read by `dd`, which accounts for half of such a
- * command's start time.
+ * Maximum size of a script that is sent as one line. Shells read a line byte by byte, and some of them alter
+ * non-ASCII bytes.
+ *
+ * Other scripts are sent with their length and read by `dd`, which accounts for half of such a command's
+ * start time.
  */
 const maxLineBytes = 2_048
 
-/**
- * Encodes a script for the waiting shell. The shell recognizes a length by its first digit; no script begins with a
- * digit.
- */
+/** The waiting shell recognizes a length by its first digit; no script begins with a digit. */
 export function messageFor(script: Buffer): Buffer {
   const isLine = script.length <= maxLineBytes && script.every((byte) => byte >= 0x20 && byte < 0x7f)
   return isLine
@@ -70,8 +69,8 @@ export function messageFor(script: Buffer): Buffer {
 }
 
 /**
- * Converts client text to a latin1 string, in which each character represents one byte. Scripts are built from such
- * strings, because a path may contain any bytes.
+ * Converts client text to a latin1 string, in which each character represents one byte. A path may contain
+ * any bytes.
  */
 const toBytes = (text: string | Buffer): string =>
   (typeof text === 'string' ? Buffer.from(text) : text).toString('latin1')
@@ -80,8 +79,8 @@ const toBytes = (text: string | Buffer): string =>
 export const absolute = (path: string): string => posix.resolve(workspace, path)
 
 /**
- * Returns a path as a shell word. The workspace is written as `$HOME`, because it is not at `/workspace` in a local
- * sandbox without namespaces.
+ * The workspace is written as `$HOME`, because it is not at `/workspace` in a local sandbox without
+ * namespaces.
  */
 const pathWord = (path: string | Buffer): string => {
   const whole = absolute(toBytes(path))
@@ -92,56 +91,42 @@ const pathWord = (path: string | Buffer): string => {
 /** First byte of the sentinels that the script prints at the end of the command's output. */
 export const sentinelPrefix = '\x1e'
 
-/** Text that the shell prints after the pid if the command runs in `/`, because the workspace could not be entered. */
-export const inRoot = ' /'
-
-/** Pattern of the {@link StartError} that may end the line that confirms a command's start. */
-export const startErrorPattern = `(?: (${startErrors.join('|')}))?`
-
 /**
- * Returns shell code that enters the working directory, and then prints a line. The line ends with a {@link StartError}
- * if the program cannot be executed. It is printed before the program starts, so the program cannot forge it. The
- * variables are named so that they replace no variable of the image.
+ * Enters the working directory if possible, then prints `$sandlot`, the pid. The shell appends ` /` if the
+ * directory cannot be entered, and ` !` if no file on the PATH can be executed as the program.
  */
-const enterAndPrint = (command: ShellCommand, line: string): string => {
+const enterAndPrint = (command: ShellCommand, prefix = ''): string => {
+  const note = (mark: string) => `sandlot="$sandlot ${mark}"`
   const enter =
     command.cwd === undefined
-      ? `cd "$HOME" 2>/dev/null || { cd /; sandlot_at='${inRoot}'; }; ${checkProgram(command)}`
-      : `if cd ${pathWord(command.cwd)} 2>/dev/null; then ${checkProgram(command)}; ` +
-        `else sandlot_error=' ${'no_such_directory' satisfies StartError}'; fi`
-  return `sandlot_at= sandlot_error=; ${enter}; echo ${line}"$sandlot_at$sandlot_error"`
+      ? `cd "$HOME" 2>/dev/null || { cd /; ${note('/')}; }`
+      : `cd ${pathWord(command.cwd)} 2>/dev/null || ${note('/')}`
+  const [program] = command.argv
+  // The shell itself is /bin/sh.
+  const isKnown = typeof program !== 'string' || program === '/bin/sh'
+  const check = isKnown ? '' : `${isExecutable(program, command.env?.PATH)} || ${note('!')}; `
+  return `${enter}; ${check}echo "${prefix}$sandlot"`
 }
 
-/**
- * Returns shell code that sets `sandlot_error` if no file on the PATH can be executed as the program. It starts no
- * process. A name that `exec` would find elsewhere does not matter: an error counts only if the exit status confirms it.
- */
-function checkProgram({ argv: [program], env }: ShellCommand): string {
-  if (typeof program !== 'string' || program === '/bin/sh') return ':'
+/** Matches what {@link enterAndPrint} prints after its prefix. The pid is missing if `/proc` is unreadable. */
+export const startedLine = /^([1-9]\d{0,9})?( \/)?( !)?\r?$/
+
+/** Returns a shell condition that starts no process and sets no variable, which the program would inherit. */
+function isExecutable(program: string, path: string | undefined): string {
   const word = quote(toBytes(program))
-  const path = env?.PATH
-  const places =
-    path === undefined
-      ? '$PATH'
-      : path
-          .split(':')
-          .map((at) => quote(toBytes(at)))
-          .join(' ')
-  const isPath = program.includes('/')
-  return [
-    `sandlot_error=' ${'not_found' satisfies StartError}'`,
-    'sandlot_ifs=$IFS; IFS=:; set -f',
-    `for sandlot_file in ${isPath ? word : places}; do ${isPath ? '' : `sandlot_file=\${sandlot_file:-.}/${word}; `}` +
-      `[ -e "$sandlot_file" ] || continue; [ -d "$sandlot_file" ] || [ ! -x "$sandlot_file" ] || { sandlot_error=; break; }; ` +
-      `sandlot_error=' ${'not_executable' satisfies StartError}'; done`,
-    'IFS=$sandlot_ifs; set +f',
-  ].join('; ')
+  const isFile = '[ -f "$2" ] && [ -x "$2" ]'
+  if (program.includes('/')) return `set -- '' ${word}; ${isFile}`
+  const places = path === undefined ? '"$PATH:"' : quote(toBytes(`${path}:`))
+  const next = `set -- "\${1#*:}" "\${1%%:*}"; set -- "$1" "\${2:-.}"/${word}`
+  return `set -- ${places}; while [ "$1" ]; do ${next}; ${isFile} && break; done`
 }
 
 /**
- * Builds the script for one command. The process that becomes the command first prints the sentinel and its pid. After
- * the command has exited, the script prints the sentinel on stdout, with the exit status, and on stderr. A background
- * child that keeps the streams open therefore delays neither of them.
+ * Builds the script for one command. The process that becomes the command first prints the sentinel and its
+ * pid.
+ *
+ * After the command has exited, the script prints the sentinel on both streams, with the exit status on
+ * stdout. A background child that keeps the streams open delays neither sentinel.
  * @param sentinel unguessable string that marks the end of the output
  */
 export function scriptFor(command: ShellCommand, sentinel: string): Buffer {
@@ -150,13 +135,13 @@ export function scriptFor(command: ShellCommand, sentinel: string): Buffer {
     'trap : TERM INT HUP QUIT USR1 USR2 ABRT ALRM BUS FPE ILL PIPE PROF SEGV SYS TRAP VTALRM XCPU XFSZ',
     // Keeps the shell's own message about a killed command out of the command's stderr.
     'exec 9>&2 2>/dev/null',
-    `( read -r sandlot </proc/self/stat; ${enterAndPrint(command, `${sentinel} "\${sandlot%% *}"`)}; ${becomeCommand(command).join('; ')} ) ${command.noStdin ? '</dev/null ' : ''}2>&9 9>&-`,
+    `( read -r sandlot </proc/self/stat; sandlot=\${sandlot%% *}; ${enterAndPrint(command, `${sentinel} `)}; ${becomeCommand(command).join('; ')} ) ${command.noStdin ? '</dev/null ' : ''}2>&9 9>&-`,
     's=$?',
     `printf '\\036%s %s\\n' ${sentinel} "$s"`,
     `printf '\\036%s\\n' ${sentinel} >&9`,
-    // The shell keeps running until the worker closes the connection. Kubernetes drops output in transit when a process
-    // exits, and may never report the exit of one with much unread stdin. With stdin, the shell exits at the end of the
-    // input, which may be earlier; a command with megabytes of slowly read output may then be `lost`.
+    // The shell keeps running until the worker closes the connection, because Kubernetes drops output in
+    // transit when a process exits. With stdin, the shell exits at the end of the input, which may be
+    // earlier; a command with megabytes of slowly read output may then be `lost`.
     command.noStdin ? 'read -r _' : 'cat >/dev/null',
     'exit "$s"',
   ]
@@ -164,13 +149,12 @@ export function scriptFor(command: ShellCommand, sentinel: string): Buffer {
 }
 
 /**
- * Builds the content of a script file that a shell in a terminal runs. The script is not sent through the terminal,
- * because the terminal would echo it. The script deletes its file, prints its pid, waits for a line and then becomes
- * the command.
+ * A terminal would echo the script, so a shell in the terminal runs the script from a file. The script
+ * deletes its file, prints its pid, waits for a line and then becomes the command.
  */
 export const terminalScriptFor = (command: ShellCommand): Buffer => {
   const wait = 'IFS= read -r _ || exit'
-  const lines = ['rm -f "$0"', enterAndPrint(command, '$$'), wait, ...becomeCommand(command), '']
+  const lines = ['rm -f "$0"', 'sandlot=$$', enterAndPrint(command), wait, ...becomeCommand(command), '']
   return Buffer.from(lines.join('\n'), 'latin1')
 }
 

@@ -3,21 +3,21 @@ import { sentinelPrefix } from './script.ts'
 
 export interface ScannedOutput {
   output: Buffer
-  /** The text after the sentinel on its line. Undefined until the complete line has arrived. */
+  /** Undefined until the complete line has arrived. */
   line?: string
 }
 
 const startByte = sentinelPrefix.charCodeAt(0)
-/** Patterns that match the text after a sentinel on its line: an exit status, or nothing. */
+/** Text after a sentinel on its line: an exit status, or nothing. */
 const tails = { status: /^ \d{1,3}\n/, nothing: /^\n/ } as const
 const maxTailLength = ' 255\n'.length
 
 /**
- * Separates a command's output from its sentinel. A sentinel followed by unexpected text was not printed by Sandlot's
- * shell, so it counts as output. At most one line is ever held back.
+ * Separates a command's output from its sentinel. A sentinel followed by unexpected text was not printed by
+ * Sandlot's shell, so it counts as output.
  *
- * A command can read the sentinel from its shell's memory, and print the complete line with any status. That is
- * harmless, because it deceives only the command's owner.
+ * A command can read the sentinel from its shell's memory, and print the complete line with any status. That
+ * deceives only the command's owner.
  */
 export class SentinelScanner {
   private readonly needle: Buffer
@@ -48,7 +48,7 @@ export class SentinelScanner {
     return this.pending
   }
 
-  /** Stores a copy of the pending bytes, because a slice of a few bytes would keep the entire chunk in memory. */
+  /** Copies the pending bytes, because a slice of a few bytes would keep the entire chunk in memory. */
   private split(bytes: Buffer, from: number, to = from): Buffer {
     this.pending = Buffer.from(bytes.subarray(from, to))
     return bytes.subarray(0, from)
@@ -58,8 +58,8 @@ export class SentinelScanner {
 const isIncomplete = (tail: string): boolean => tail.length < maxTailLength && /^( \d{0,3})?$/.test(tail)
 
 /**
- * Returns the index from which the end of `bytes` equals the start of `needle`, or the length of `bytes` if there is
- * none.
+ * Returns the index from which the end of `bytes` equals the start of `needle`, or the length of `bytes` if
+ * there is none.
  */
 function partialIndex(bytes: Buffer, needle: Buffer): number {
   const from = Math.max(0, bytes.length - needle.length + 1)

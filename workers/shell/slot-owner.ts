@@ -1,7 +1,8 @@
 /**
- * Determines which worker owns a sandbox's slots. The API sends a sandbox's commands to the first worker in the order
- * of `shared/rpc/worker-registry.ts`, and that worker opens slots for the sandbox. Both compute the order from the same
- * registry, so no lease is needed. While their copies of the registry differ, a command might find no slot.
+ * Determines which worker owns a sandbox's slots: the first in the order of `shared/rpc/worker-registry.ts`.
+ * The API and all workers compute the same order, so no lease is needed.
+ *
+ * While their copies of the registry differ, a command might find no slot.
  */
 import { addAbortListener } from 'node:events'
 import type { Context } from '../../shared/platform/context.ts'
@@ -15,14 +16,13 @@ import {
 
 export interface SlotOwner {
   /**
-   * Reports whether this worker owns the slots. The list of workers may be a second old, which at worst delays one
-   * command by a few milliseconds.
+   * The list of workers may be a second old, which at worst delays one command by a few milliseconds.
    * @param id ID of a sandbox, or the name of a warm pod
    */
   owns(id: string): boolean
   /**
-   * Reports whether this is the newest worker that can reach the cluster. That worker's settings apply to the pool.
-   * Reads the registry again, and returns false while Redis is unavailable.
+   * Reports whether this is the newest worker that can reach the cluster. Returns false while Redis is
+   * unavailable.
    */
   isNewest(): Promise<boolean>
 }

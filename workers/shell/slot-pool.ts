@@ -1,8 +1,9 @@
 /**
- * Opens slots ahead of time for sandboxes that have just become ready or are in use. On Kubernetes, a command takes
- * about 60 ms, of which about 50 ms are spent opening its slot. The local driver starts a process in 2 ms and needs no
- * pool. The pool is only an optimization: a command that finds no slot opens one. `bench/slots.ts` and `bench/exec.ts`
- * measure it.
+ * Opens slots ahead of time for sandboxes that have just become ready or are in use. A command that finds no
+ * slot opens one.
+ *
+ * On Kubernetes, a command takes about 60 ms, of which about 50 ms are spent opening its slot.
+ * `bench/slots.ts` and `bench/exec.ts` measure this.
  */
 
 import pLimit from 'p-limit'
@@ -13,20 +14,24 @@ import { type Driver, PodGone, type PodName } from '../drivers/driver.ts'
 import { openSlot, type Slot } from './slot.ts'
 
 /**
- * Length of a burst, in milliseconds. A sandbox keeps one slot more than the number of commands it started within this
- * time, up to {@link maxPerSandbox}.
+ * Length of a burst. A sandbox keeps one slot more than the number of commands it started within this time,
+ * up to {@link maxPerSandbox}.
  */
 const burstMs = 3_000
 const maxPerSandbox = 3
 /**
- * Delay before the next slot is opened, in milliseconds. On a small node, opening a slot during a command halves the
- * command's speed. If the previous command started less than `rapidMs` ago, the next slot is opened immediately.
+ * The next slot of a sandbox is opened once the worker has started and ended no command for `quietMs`. On a small
+ * node, opening a slot during a command halves the command's speed.
+ *
+ * A sandbox waits at most `maxRefillDelayMs`. If its previous command started less than `rapidMs` ago, the next slot is
+ * opened immediately.
  */
-const refillDelayMs = 100
+const quietMs = 100
+const maxRefillDelayMs = 1_000
 const rapidMs = 500
 /**
- * Maximum number of slots that are opened ahead of time concurrently. Opening one costs the node about 30 ms of work,
- * which delays commands.
+ * Maximum number of slots that are opened ahead of time concurrently. Opening one costs the node about 30 ms
+ * of work.
  */
 const maxOpening = 4
 
@@ -34,18 +39,15 @@ export interface SlotPoolOptions {
   driver: Driver
   log: Logger
   metrics: Pick<Metrics, 'slots' | 'slotsWaiting'>
-  /** How long a sandbox's slots are kept after its last use, in milliseconds. */
+  /** How long a sandbox's slots are kept after its last use. */
   idleMs?: number
   /** Maximum number of idle slots of all sandboxes. Above the limit, the oldest are closed. */
   max?: number
-  /**
-   * How long a slot that is being opened has to respond, in milliseconds, before a second slot is opened for the
-   * command. A dead connection does not respond.
-   */
+  /** How long a slot that is being opened has to respond before a second slot is opened for the command. */
   silentMs?: number
 }
 
-/** The slots of one sandbox. Slots of a warm pod are stored under the pod's name until it is claimed. */
+/** Slots of a warm pod are stored under the pod's name until it is claimed. */
 interface SandboxSlots {
   sandboxId: string
   pod: PodName
@@ -69,6 +71,9 @@ export class SlotPool {
   /** Idle slots of all sandboxes, oldest first. */
   private readonly idle = new Map<Slot, SandboxSlots>()
   private readonly openAhead = pLimit(maxOpening)
+  /** Sandboxes that wait for their next slot. */
+  private readonly unfilled = new Set<SandboxSlots>()
+  private readonly quiet = setTimeout(() => this.fillAll(), quietMs).unref()
   private isClosed = false
 
   constructor(options: SlotPoolOptions) {
@@ -81,11 +86,10 @@ export class SlotPool {
   }
 
   /**
-   * Returns a slot for one command: an idle slot, one that is being opened, or a new one.
+   * Returns an idle slot, one that is being opened, or a new one.
    * @throws the same errors as {@link openSlot}
    */
   async take(sandboxId: string, pod: PodName): Promise<{ slot: Slot; warm: boolean }> {
-    // The pool is not used where starting a process is fast.
     if (!this.driver.startsSlowly) return { slot: await openSlot(this.driver, pod), warm: false }
     const slots = this.slotsOf(sandboxId, pod)
     slots.timer.refresh()
@@ -95,13 +99,25 @@ export class SlotPool {
     const [slot] = slots.idle
     this.options.metrics.slots.inc({ outcome: slot ? 'warm' : 'cold' })
     try {
-      if (!slot) return { slot: await this.openNow(slots), warm: false }
-      this.remove(slot)
-      return { slot, warm: true }
+      const taken = slot ?? (await this.openNow(slots))
+      if (slot) this.remove(slot)
+      void taken.closed.then(() => this.quiet.refresh())
+      return { slot: taken, warm: slot !== undefined }
     } finally {
       if (isRapid) this.fill(slots)
-      else setTimeout(() => this.fill(slots), refillDelayMs).unref()
+      else this.fillLater(slots)
     }
+  }
+
+  private fillLater(slots: SandboxSlots): void {
+    this.unfilled.add(slots)
+    this.quiet.refresh()
+    setTimeout(() => this.unfilled.delete(slots) && this.fill(slots), maxRefillDelayMs).unref()
+  }
+
+  private fillAll(): void {
+    for (const slots of this.unfilled) this.fill(slots)
+    this.unfilled.clear()
   }
 
   prepare(sandboxId: string, pod: PodName): void {
@@ -114,7 +130,6 @@ export class SlotPool {
   /** Adds an unused slot that was opened for another purpose. */
   adopt = (sandboxId: string, pod: PodName, slot: Slot): void => this.keep(this.slotsOf(sandboxId, pod), slot)
 
-  /** Returns the number of idle slots that a sandbox has. */
   ready = (sandboxId: string): number => this.bySandbox.get(sandboxId)?.idle.size ?? 0
 
   has = (sandboxId: string): boolean => this.bySandbox.has(sandboxId)
@@ -129,10 +144,7 @@ export class SlotPool {
     for (const slots of this.bySandbox.values()) this.clear(slots)
   }
 
-  /**
-   * Returns the slots of a sandbox. If the sandbox has claimed a warm pod, this includes that pod's slots. Closes slots
-   * of any other pod.
-   */
+  /** If the sandbox has claimed a warm pod, this includes that pod's slots. Closes slots of any other pod. */
   private slotsOf(sandboxId: string, pod: PodName): SandboxSlots {
     const existing = this.bySandbox.get(sandboxId) ?? this.bySandbox.get(pod.name)
     if (existing && existing.pod.uid === pod.uid) {
@@ -165,7 +177,8 @@ export class SlotPool {
     !this.isClosed && this.bySandbox.get(slots.sandboxId) === slots
 
   private keep(slots: SandboxSlots, slot: Slot): void {
-    // For a slow sandbox, several attempts can succeed eventually. Slots beyond the limit would be idle processes.
+    // For a slow sandbox, several attempts can succeed eventually. Slots beyond the limit would be idle
+    // processes.
     if (slots.idle.size >= maxPerSandbox || !this.isCurrent(slots)) {
       slot.close()
       return
@@ -222,8 +235,8 @@ export class SlotPool {
   }
 
   /**
-   * Returns a slot that is already being opened ahead of time, or opens a new one. If that slot does not respond in
-   * time, opens a second one.
+   * Returns a slot that is already being opened, or opens a new one. If that slot does not respond in time,
+   * opens a second one.
    * @throws the error from the last attempt
    */
   private async openNow(slots: SandboxSlots): Promise<Slot> {

@@ -1,7 +1,8 @@
 /**
- * Opens slots and runs commands in them. A slot is a shell that waits in a pod for one command. Opening a slot takes
- * most of a command's start time and does not depend on the command, so it can be done ahead of time. Running the
- * command then takes a single write.
+ * Opens slots and runs commands in them. A slot is a shell that waits in a pod for one command.
+ *
+ * Opening a slot takes most of a command's start time, so it can be done ahead of time. Running the command
+ * then takes a single write.
  */
 import { randomBytes } from 'node:crypto'
 import { type Readable, Writable } from 'node:stream'
@@ -19,24 +20,20 @@ import {
 import { endedRuntime, type Resource, usedUpBy } from '../drivers/exhausted.ts'
 import { signalOf } from './exit-code.ts'
 import {
-  inRoot,
   messageFor,
   type ShellCommand,
   scriptFor,
   sentinelPrefix,
   shellThatWaits,
-  startErrorPattern,
+  startedLine,
 } from './script.ts'
 import { SentinelScanner } from './sentinel.ts'
 
-/** How long to wait for the exit code of a process whose output has ended, in milliseconds. */
+/** How long to wait for the exit code of a process whose output has ended. */
 const exitCodeMs = 100
 /** Exit code of a shell that could not start a process. */
 const cannotFork = 2
-/**
- * Delay before the slot of an ended command is closed, in milliseconds. Closing is delayed because it costs the node
- * work.
- */
+/** Delay before the slot of an ended command is closed, because closing costs the node work. */
 const closeAfterMs = 20
 
 export interface CommandIo {
@@ -48,13 +45,13 @@ export interface CommandIo {
 }
 
 /**
- * The exit status that the slot's shell reported, or `lost`. The shell's own exit status is never reported as the
- * command's, because the command may have killed or stopped that shell, its parent process.
+ * The exit status that the slot's shell reported, or `lost`. The shell's own exit status is never used,
+ * because the command may have killed the shell.
  */
 export type CommandExit =
   /**
-   * `isCut` is set if stderr ended without its sentinel, so some of stderr may be missing. `inRoot` is set if the
-   * command ran in `/`, because the workspace could not be entered. `startError` is set if the command never ran.
+   * `isCut` is set if stderr ended without its sentinel, so some of stderr may be missing. `inRoot` is set if
+   * the command ran in `/`, because the workspace could not be entered. `startError` is set if it never ran.
    */
   | { kind: 'exited'; code: number; isCut?: true; inRoot?: true; startError?: StartError }
   | {
@@ -66,7 +63,7 @@ export type CommandExit =
 
 export interface CommandProcesses {
   pod: PodName
-  /** Pid of the process group leader: the slot's shell, or the command itself in a terminal. */
+  /** The slot's shell, or the command itself in a terminal. */
   leader: number
   /** Pid of a command that runs in a slot. The command may have moved to another process group or session. */
   command?: number | undefined
@@ -74,7 +71,10 @@ export interface CommandProcesses {
   isSlot?: boolean
 }
 
-/** Starts a process and ignores errors on its streams. A stream that fails ends, and `ended` contains the reason. */
+/**
+ * Starts a process and ignores errors on its streams. A stream that fails ends, and `ended` contains the
+ * reason.
+ */
 export async function startQuietly(
   driver: Driver,
   pod: PodName,
@@ -87,7 +87,7 @@ export async function startQuietly(
 }
 
 /**
- * Opens a slot.
+ *
  * @throws {PodGone} if the pod is not running
  * @throws {PodExhausted} if the pod has exhausted a resource that the shell needs
  * @throws {DriverUnavailable} if the pod is unreachable or did not respond
@@ -124,14 +124,12 @@ export async function diagnoseShell(
     : new DriverUnavailable('the shell in the sandbox did not respond')
 }
 
-/**
- * Command line of a shell that starts as many nested processes as a slot's script needs to confirm the command's start.
- */
+/** Starts as many nested processes as a slot's script needs to confirm the command's start. */
 const probe = ['/bin/sh', '-c', 'if ( ( (:) && :) && :); then echo room; else echo none; fi; read -r _']
 
 /**
- * Checks which resource a pod has exhausted, by letting a shell in it start processes. Starting the shell itself proves
- * nothing, because container runtimes start it regardless of the pod's limits.
+ * Checks which resource a pod has exhausted, by letting a shell in it start processes. Starting the shell
+ * proves nothing, because container runtimes ignore the pod's limits.
  * @returns the exhausted resource, or undefined if there is none or the pod does not respond
  */
 export async function findUsedUp(driver: Driver, pod: PodName): Promise<Resource | undefined> {
@@ -149,17 +147,20 @@ export async function findUsedUp(driver: Driver, pod: PodName): Promise<Resource
 
 export class Slot {
   readonly pod: PodName
-  /** Pid of the shell, which leads the command's process group. The command can move processes to other groups. */
+  /**
+   * Pid of the shell, which leads the command's process group. The command can move processes to other
+   * groups.
+   */
   readonly pid: number
-  /** Pid of the command, once it is running. The value comes from the sandbox and is not trusted. */
+  /** Pid of the running command. The value comes from the sandbox and is not trusted. */
   private commandPid: number | undefined
   /** Resolves when the shell or its connection has closed. */
   readonly closed: Promise<void>
-  /** Whether the slot has closed. A command passed to a closed slot has not run, so another slot can run it. */
+  /** A command passed to a closed slot has not run, so another slot can run it. */
   isClosed = false
   private readonly process: Process
   private readonly lines: LineReader
-  /** How long the shell has to respond, in milliseconds. */
+  /** How long the shell has to respond. */
   private readonly answerMs: number
 
   constructor(pod: PodName, pid: number, process: Process, lines: LineReader, answerMs: number) {
@@ -191,15 +192,19 @@ export class Slot {
     }
   }
 
-  /** Runs a command. Each slot can run only one. */
+  /** Each slot can run only one command. */
   run(command: ShellCommand, io: CommandIo): Promise<CommandExit> {
     const sentinel = randomBytes(16).toString('hex')
     this.process.stdin.write(messageFor(scriptFor(command, sentinel)))
     // `command` is not passed on, so that a large one does not stay in memory while it runs.
-    return this.follow(sentinel, command.noStdin, io)
+    return this.follow(sentinel, { noStdin: command.noStdin, hasCwd: command.cwd !== undefined }, io)
   }
 
-  private async follow(sentinel: string, noStdin: boolean | undefined, io: CommandIo): Promise<CommandExit> {
+  private async follow(
+    sentinel: string,
+    { noStdin, hasCwd }: { noStdin: boolean | undefined; hasCwd: boolean },
+    io: CommandIo,
+  ): Promise<CommandExit> {
     const { process, lines } = this
     try {
       const first = await withTimeout(this.answerMs, lines.next())
@@ -207,9 +212,11 @@ export class Slot {
       if (first?.startsWith(`${sentinelPrefix}${sentinel} `)) {
         return { kind: 'exited', code: Number(first.slice(sentinel.length + 2)) }
       }
-      const started = first?.startsWith(sentinel) ? startedLine.exec(first.slice(sentinel.length)) : null
+      const confirms = first?.startsWith(`${sentinel} `)
+      const started = confirms ? startedLine.exec(first!.slice(sentinel.length + 1)) : null
       if (!started) {
-        // The command's process itself confirms the start. A shell that exits without that confirmation could not fork.
+        // The command's process itself confirms the start. A shell that exits without that confirmation could
+        // not fork.
         const end = await withTimeout(exitCodeMs, process.ended)
         const usedUp = end?.kind === 'exited' && end.code === cannotFork && ({ usedUp: 'processes' } as const)
         return { kind: 'lost', why: 'the sandbox did not confirm that the command started', ...usedUp }
@@ -226,8 +233,7 @@ export class Slot {
         return {
           ...{ kind: 'exited', code: Number(status) },
           ...(isWhole === undefined && { isCut: true }),
-          ...(started[2] === inRoot && { inRoot: true }),
-          ...startErrorOf(started[3], Number(status)),
+          ...describeStart(started, hasCwd, Number(status)),
         }
       }
       const end = await process.ended
@@ -240,14 +246,21 @@ export class Slot {
 }
 
 /**
- * Matches the text after the sentinel in the line that confirms the start. This text contains the pid if `/proc` is
- * readable, {@link inRoot} if the command runs in `/`, and a {@link StartError} if it cannot be executed.
+ * A start error is reported only if the exit code confirms it.
+ * @param started a match of {@link startedLine}
  */
-const startedLine = new RegExp(`^ ([1-9]\\d{0,9})?( /)?${startErrorPattern}$`)
-
-/** Returns the start error, unless the exit code shows that the command ran anyway. */
-export const startErrorOf = (error: string | undefined, code: number): { startError?: StartError } =>
-  error !== undefined && (code === 126 || code === 127) ? { startError: error as StartError } : {}
+export function describeStart(
+  [, , noDirectory, noProgram]: readonly (string | undefined)[],
+  hasCwd: boolean,
+  code: number,
+): Pick<CommandExit & { kind: 'exited' }, 'inRoot' | 'startError'> {
+  if (noDirectory && hasCwd) return code === 126 ? { startError: 'no_such_directory' } : {}
+  return {
+    ...(noDirectory && { inRoot: true }),
+    ...(noProgram && code === 126 && { startError: 'not_executable' }),
+    ...(noProgram && code === 127 && { startError: 'not_found' }),
+  }
+}
 
 const shellEnded = (code: number): string =>
   `the shell that ran the command ended (${signalOf(code) ?? `exit code ${code}`}) before it could report the ` +
@@ -303,7 +316,7 @@ export class LineReader {
     this.stream = stream
   }
 
-  /** Returns the next line, or undefined if the stream ends first or the line is too long. */
+  /** Returns undefined if the stream ends first or the line is too long. */
   async next(): Promise<string | undefined> {
     for (;;) {
       const end = this.ahead.indexOf('\n')
@@ -312,7 +325,6 @@ export class LineReader {
         this.ahead = this.ahead.subarray(end + 1)
         return line
       }
-      // Sandlot's shell prints no longer lines.
       if (this.ahead.length > 256) return undefined
       const chunk = this.stream.read() as Buffer | null
       if (chunk !== null) this.ahead = Buffer.concat([this.ahead, chunk])

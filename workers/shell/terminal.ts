@@ -1,10 +1,9 @@
 /**
- * Runs a command in a terminal. A terminal echoes its input, and the cluster may log an argv, so the command is sent
- * through neither of them. Instead, an ordinary slot writes the command to a file, and a shell in the terminal runs
- * that file.
+ * Runs a command in a terminal. A terminal echoes its input, and the cluster may log an argv. Therefore, an
+ * ordinary slot writes the command to a file, and a shell in the terminal runs that file.
  *
- * The shell waits until its pid has been recorded, so that every running command can be found. Until then, its argv
- * contains the file's path, by which {@link killWaitingShells} finds a shell whose worker has died.
+ * The shell waits until its pid has been recorded, so that every running command can be found. Until then,
+ * its argv contains the file's path, by which {@link killWaitingShells} finds a shell whose worker has died.
  */
 import { withTimeout } from '../../shared/lib/timeout.ts'
 import {
@@ -17,14 +16,14 @@ import {
 } from '../drivers/driver.ts'
 import { type Resource, usedUpBy } from '../drivers/exhausted.ts'
 import { runToCompletion } from './kill.ts'
-import { inRoot, type ShellCommand, startErrorPattern, terminalScriptFor } from './script.ts'
+import { type ShellCommand, startedLine, terminalScriptFor } from './script.ts'
 import {
   type CommandExit,
+  describeStart,
   diagnoseShell,
   findUsedUp,
   LineReader,
   type Slot,
-  startErrorOf,
   startQuietly,
 } from './slot.ts'
 
@@ -32,21 +31,23 @@ const noRoom = 'the sandbox lacks a resource for the command'
 const maxErrorLength = 1_000
 
 export interface TerminalOptions {
-  /** Unguessable ID that has never been used in this pod. */
   id: string
   takeSlot: () => Promise<Slot>
-  /** Called with the pid before the command starts. If it rejects, the command does not start. */
+  /** Called with the pid before the command starts. If the callback rejects, the command does not start. */
   beforeStart: (pid: number) => Promise<void>
 }
 
 const fileOf = (id: string) => `/tmp/.sandlot-${id}`
 
 /**
- * Starts a command in a terminal. Resolves before any input is sent. The returned pid leads the terminal's session and
- * the command's process group. The terminal's stdin has no EOF; byte 4 (Ctrl-D) represents it. If this function
- * rejects, the command has not run.
+ * Starts a command in a terminal. Resolves before any input is sent. If this function rejects, the command
+ * has not run.
+ *
+ * The returned pid is that of the session leader and the command's process-group leader. A terminal's stdin
+ * cannot be closed to signal EOF; send byte 4 (Ctrl-D) instead.
  * @throws {PodGone} if the pod is not running
- * @throws {PodExhausted} if the pod has exhausted a resource that the command or its file needs
+ * @throws {PodExhausted} if the pod has exhausted a resource that the command, or the file that contains it,
+ *   needs
  * @throws {DriverUnavailable} if the pod is unreachable or does not support terminals
  */
 export async function openTerminal(
@@ -66,7 +67,7 @@ export async function openTerminal(
   let process: Process | undefined
   try {
     process = await startQuietly(driver, pod, ['/bin/sh', file], { tty: size })
-    return await connect(driver, pod, process, beforeStart)
+    return await connect(driver, pod, process, command.cwd !== undefined, beforeStart)
   } catch (error) {
     process?.close()
     void killWaitingShells(driver, pod, id)
@@ -74,25 +75,24 @@ export async function openTerminal(
   }
 }
 
-/** Matches the line that the waiting shell prints. */
-const printedLine = new RegExp(`^([1-9]\\d{0,9})( /)?${startErrorPattern}\\r?$`)
-
 async function connect(
   driver: Driver,
   pod: PodName,
   process: Process,
+  hasCwd: boolean,
   beforeStart: (pid: number) => Promise<void>,
 ) {
   const { stdin, stdout, ended, close, resize } = process
   const lines = new LineReader(stdout)
   const first = await withTimeout(driver.livenessTimeouts.shell, lines.next())
   // The pid is validated because it comes from the sandbox.
-  const [, pid, place, startError] = printedLine.exec(first ?? '') ?? []
-  if (pid === undefined) throw await diagnoseShell(driver, pod, { ended }, first)
+  const started = startedLine.exec(first ?? '')
+  const pid = started?.[1]
+  if (!started || pid === undefined) throw await diagnoseShell(driver, pod, { ended }, first)
   await beforeStart(Number(pid))
   stdin.write('\n')
-  // The terminal echoes the line before the shell reads it, so the echo precedes the command's output. Without an echo
-  // the connection is dead, and it is unknown whether the command runs.
+  // The terminal echoes the line before the shell reads it, so the echo precedes the command's output.
+  // Without an echo, the connection is dead, and it is unknown whether the command runs.
   const isEchoed = await withTimeout(
     driver.livenessTimeouts.shell,
     lines.next().then(() => true),
@@ -106,9 +106,7 @@ async function connect(
     stdout,
     ended: ended.then(
       (end): CommandExit =>
-        end.kind === 'exited'
-          ? { ...end, ...(place === inRoot && { inRoot: true }), ...startErrorOf(startError, end.code) }
-          : end,
+        end.kind === 'exited' ? { ...end, ...describeStart(started, hasCwd, end.code) } : end,
     ),
     close,
     resize: async (to: TerminalSize) => await resize?.(to),
@@ -139,9 +137,11 @@ async function writeScript(
 }
 
 /**
- * Shell script that kills the processes whose argv contains a path. It starts no process, because the sandbox may have
- * reached its process limit. `read` drops NUL bytes, and returns nothing for a process that has just ended. The script
- * skips its own process, because its argv contains the path as well.
+ * Kills the processes whose argv contains a path. The script starts no process, because the sandbox may have
+ * reached its process limit.
+ *
+ * `read` drops NUL bytes, and returns nothing for a process that has just ended. The script skips its own
+ * process, because its argv contains the path as well.
  */
 const endWaitingScript = `for p in /proc/[0-9]*; do
 words=; { IFS= read -r words <"$p/cmdline"; } 2>/dev/null
@@ -149,8 +149,8 @@ case "$p $words" in "/proc/$$ "*) ;; *"$1"*) kill -KILL "\${p#/proc/}" 2>/dev/nu
 done; echo; rm -f "$1"; read -r _`
 
 /**
- * Kills the shell that waits in a terminal, and deletes its file, which contains the command's environment. A command
- * that has already started is not affected.
+ * Kills the shell that waits in a terminal, and deletes its file, which contains the command's environment. A
+ * command that has already started is not affected.
  * @returns false if the pod is unreachable
  */
 export const killWaitingShells = (driver: Driver, pod: PodName, id: string): Promise<boolean> =>

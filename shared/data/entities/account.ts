@@ -12,9 +12,9 @@ export const Account = defineEntity({
     deleted_at: p.datetime(3).nullable(),
     session_generation: p.integer().default(0),
     login_addresses: p.json<string[]>().defaultRaw(`'[]'`),
-    /** Command allowlist entries. Null allows every command. */
+    /** Null allows every command. */
     allowlist: p.json<string[]>().nullable(),
-    /** Limits that an operator set for this account. Null means that the service's setting applies. */
+    /** A limit that an operator set for this account. Null means that the service's setting applies. */
     concurrent_limit: p.integer().nullable(),
     hours_limit: p.double().$type<number>().nullable(),
     sandbox_seconds_limit: p.integer().nullable(),

@@ -28,7 +28,7 @@ export const Exec = defineEntity({
     truncated: p.boolean().default(false),
     started_at: p.datetime(3),
     duration_ms: p.double().$type<number>().nullable(),
-    /** Whether the command was reported as lost but may still be running. The reconciler kills such commands. */
+    /** Whether processes of a lost command may remain. The reconciler kills these processes. */
     is_left: p.boolean().default(false),
   },
 })

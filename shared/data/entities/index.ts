@@ -24,5 +24,4 @@ export const entities = [
   WarmPod,
 ] as const
 
-/** Column types of all tables, for Kysely. */
 export type Tables = InferKyselyDB<(typeof entities)[number]>

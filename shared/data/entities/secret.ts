@@ -6,11 +6,11 @@ export const Secret = defineEntity({
   properties: {
     id: p.text().primary(),
     account_id: p.text(),
-    /** The sandbox that the secret belongs to. Null for an account-wide secret. */
+    /** Null for an account-wide secret. */
     sandbox_id: p.text().nullable(),
     name: p.text(),
     sealed_value: p.blob().$type<Buffer>(),
-    /** Size of the secret as an environment variable, in bytes. */
+    /** Size of the secret as an environment variable. */
     bytes: p.integer(),
     created_at: p.datetime(3),
   },

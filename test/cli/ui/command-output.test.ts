@@ -99,7 +99,7 @@ test('the session page lists a new command and its exit status immediately', asy
   }
 })
 
-test('the prompt opens even if no command can run, so that typed text does not trigger shortcuts', async () => {
+test('the prompt opens even if no command can run', async () => {
   const quits: unknown[] = []
   const ui = await idleUi((...args) => quits.push(args))
   try {
@@ -116,7 +116,7 @@ test('the prompt opens even if no command can run, so that typed text does not t
   }
 })
 
-test('on the session list, Esc only clears the filter and has no other effect', async () => {
+test('on the session list, Esc only clears the filter', async () => {
   const quits: unknown[] = []
   const ui = await idleUi((...args) => quits.push(args))
   try {
@@ -136,7 +136,7 @@ test('on the session list, Esc only clears the filter and has no other effect', 
   }
 })
 
-test('keys that are typed while a shell is opening are sent to the shell, and Esc cancels the opening', async () => {
+test('keys typed while a shell is opening are sent to the shell', async () => {
   const quits: unknown[] = []
   const ui = await idleUi((...args) => quits.push(args))
   try {
@@ -210,7 +210,7 @@ test('the first Ctrl-C interrupts the displayed command, the second leaves its p
   expect(interrupts()).toHaveLength(1)
 })
 
-test('Ctrl-C interrupts a command that is still starting as soon as it runs, even if its page was closed', async () => {
+test('Ctrl-C interrupts a starting command as soon as it runs', async () => {
   const launched = Promise.withResolvers<void>()
   const result = { ...command({ status: 'running', exit_code: null }), stdout: '', stderr: '' }
   await using peer = await startPeer(({ method, url = '' }, response) => {

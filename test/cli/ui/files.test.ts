@@ -49,7 +49,7 @@ test('the file page opens a symbolic link to a folder as a folder', async () => 
   }
 })
 
-test('after leaving a folder, the file page selects it in the parent and ignores late entries', async () => {
+test('after leaving a folder, the file page selects that folder in the parent', async () => {
   const release = Promise.withResolvers<void>()
   await using peer = await startPeer(async ({ url = '' }, response) => {
     if (!url.includes('/files/ls?')) return void response.writeHead(503).end()

@@ -82,7 +82,7 @@ test('the key table offers to attach to a running terminal command', () => {
   expect(lines.find(({ key }) => key.keys.includes('return'))?.text).toBe(`sandlot attach -s ${id} exec_9`)
 })
 
-test('for a file whose name is not UTF-8, the key table lists keys but offers no equivalent command', () => {
+test('the key table offers no command line for a file whose name is not UTF-8', () => {
   const { id } = session()
   const entry = {
     name: 'caf\ufffd',

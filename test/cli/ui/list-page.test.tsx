@@ -38,7 +38,7 @@ test('at 120 columns, the session list shows the full image name unless it excee
   expect(rowOf(`registry.example.com/${'x'.repeat(99)}`, 120)).toMatch(/ …$/)
 })
 
-test('an asterisk marks the current session, selected by id or name, while the session is active', () => {
+test('an asterisk marks the current session while the session is active', () => {
   const marked = (chosen: string, sessions = [web, second]) =>
     drawRows(stateWith(sessions, { chosen, showsDestroyed: true })).filter((row) => row.includes(' * '))
   expect(marked(web.id)).toEqual([expect.stringMatching(/^.web \* +debian/)])
@@ -75,7 +75,7 @@ test('the session list shows destroyed sessions only on request', () => {
   expect(rows[2]).toContain('1 of 2')
 })
 
-test('a filter with several words matches sessions that contain all of the words, ignoring case', () => {
+test('a filter matches sessions that contain all of its words, ignoring case', () => {
   const state = stateWith([web, session({ id: 'sbx_2', name: 'db', metadata: { team: 'Blue' } })])
   const shown = (filter: string) => draw({ ...state, filter })
   expect(shown('WEB')).toContain('web')
@@ -98,7 +98,7 @@ describe('an unreachable service', () => {
     trouble: { isUnavailable: true, since: now - 42_000, message: 'Nothing listens.' },
   })
 
-  test('the session list shows when an outage began and why, and keeps the loaded sessions', () => {
+  test('the session list shows when an outage began, and keeps the loaded sessions', () => {
     expect(draw(sized(state, 120, 24))).toMatch(
       /! Service unavailable since [\d:]{8} \(42s\), retrying\. Nothing listens\./,
     )

@@ -20,7 +20,7 @@ const web = session({ metadata: { team: 'blue' } })
 const on = (page: Parameters<typeof sessionPage>[1]) =>
   stateWith([web], { pages: [sessionPage(web.id, page)] })
 
-test('the session page shows details of the session, its remaining time, and its commands with their status', () => {
+test("the session page shows the session's details, remaining time and commands", () => {
   const rows = drawRows(
     on({
       commands: [

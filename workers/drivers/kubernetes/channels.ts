@@ -1,9 +1,12 @@
 /**
- * Implements Kubernetes' WebSocket protocol for a pod's streams. The first byte of each message is its channel number.
+ * Implements Kubernetes' WebSocket protocol for a pod's streams. The first byte of each message is its
+ * channel number.
  *
- * This module uses the client library only for credentials. The library's stream classes buffer the output of slow
- * readers without limit, and never end when the connection breaks. Every process has its own connection. Opening a
- * connection takes only 5 ms, because it resumes an earlier TLS session.
+ * The client library is used only for credentials. Its stream classes buffer output without limit, and never
+ * end when the connection breaks.
+ *
+ * Every process has its own connection. Opening one takes only 5 ms, because it resumes an earlier TLS
+ * session.
  */
 import { Writable } from 'node:stream'
 import type WebSocket from 'ws'
@@ -36,19 +39,17 @@ export interface Outputs {
   end(result: ProcessExit): void
 }
 
-/**
- * A process whose connection can be abandoned. `abandon` closes the connection, and the process ends as `lost` with the
- * given reason.
- */
+/** `abandon` closes the connection, and the process ends as `lost` with the given reason. */
 export interface PodProcess extends Process {
   abandon(why: string): void
 }
 
 /**
- * Opens a connection to a subresource of a pod, such as `exec?…`. Resolves when the API server has accepted the
- * connection.
+ * Opens a connection to a subresource of a pod, such as `exec?…`. Resolves when the API server has accepted
+ * the connection.
  * @throws {PodGone} if the pod does not exist
- * @throws {DriverUnavailable} if the connection was refused, or not accepted within `livenessTimeouts.cluster`
+ * @throws {DriverUnavailable} if the connection was refused, or not accepted within
+ *   `livenessTimeouts.cluster`
  */
 export async function openChannels(
   connection: ClusterConnection,
@@ -65,7 +66,7 @@ export async function openChannels(
     // The type definitions lack this option.
     ...{ closeTimeout: 2_000 },
     perMessageDeflate: false,
-    // One frame per iteration of the event loop. By default, all frames of a read are handled in one.
+    // Emits one frame per event-loop iteration. By default, all frames of a read are emitted in one.
     allowSynchronousEvents: false,
     // The kubelet sends 32 KiB at most.
     maxPayload: 1024 * 1024,
@@ -151,10 +152,7 @@ function attach(socket: WebSocket, protocol: Protocol, pingEveryMs: number): Pod
   }
 }
 
-/**
- * Returns the input stream. A write completes when its bytes have left this process, so a slow reader slows the writer
- * down.
- */
+/** A write completes when its bytes have left this process, so a slow reader slows the writer down. */
 function input(socket: WebSocket, protocol: Protocol, wrote: (bytes: number) => void): Writable {
   const send = (chunk: Buffer, done: (error?: Error | null) => void) => {
     const part = chunk.subarray(0, frameBytes)

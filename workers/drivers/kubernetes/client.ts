@@ -1,7 +1,4 @@
-/**
- * Connects to the Kubernetes API server, with a shared connection pool and a timeout for every request. Converts
- * failures to the driver's errors.
- */
+/** Connects to the Kubernetes API server, and converts failures to the driver's errors. */
 import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import type { RequestOptions } from 'node:https'
@@ -17,8 +14,8 @@ import { ClusterMisconfigured, DriverUnavailable } from '../driver.ts'
 import { runClusterHint } from './policies.ts'
 
 /**
- * A KubeConfig whose clients share a connection pool and have timeouts. By default, the client library opens a
- * connection for every request and waits forever. Watches have a separate timeout.
+ * By default, the client library opens a connection for every request and waits forever. These clients share
+ * a connection pool and have timeouts.
  */
 export class ClusterConnection extends KubeConfig {
   #pool: Dispatcher | undefined
@@ -27,7 +24,7 @@ export class ClusterConnection extends KubeConfig {
   livenessTimeouts: LivenessTimeouts = livenessTimeoutsOf(defaultSeconds)
 
   /**
-   * Opens a connection to the cluster.
+   *
    * @param path path of a kubeconfig; defaults to the service account of the pod in which this process runs
    * @throws {SettingsError} if the kubeconfig or service account is missing or cannot be used
    */
@@ -55,8 +52,8 @@ export class ClusterConnection extends KubeConfig {
   }
 
   /**
-   * Adds credentials, the connection pool and a timeout to a request. Every generated client and watch calls this
-   * method first.
+   * Adds credentials, the connection pool and a timeout to a request. Every generated client and watch calls
+   * this method first.
    */
   override async applySecurityAuthentication(request: RequestContext): Promise<void> {
     const options: RequestOptions = {}
@@ -77,8 +74,8 @@ export class ClusterConnection extends KubeConfig {
   }
 
   /**
-   * Reloads the credential from a kubeconfig that was replaced. Ignores an unreadable file. Also ignores a file for a
-   * different cluster, because switching clusters requires a restart.
+   * Reloads the credential from a kubeconfig that was replaced. Ignores an unreadable file, and a file for a
+   * different cluster.
    * @returns whether a new credential was loaded
    */
   async reload(): Promise<boolean> {
@@ -98,7 +95,7 @@ export class ClusterConnection extends KubeConfig {
     return true
   }
 
-  /** Returns the token's expiry date, or undefined if the credential is not a token or does not expire. */
+  /** Returns undefined if the credential is not a token or does not expire. */
   readExpiry(): Date | undefined {
     const [, payload] = this.getCurrentUser()?.token?.split('.') ?? []
     if (!payload) return undefined
@@ -124,8 +121,8 @@ export class ClusterConnection extends KubeConfig {
     >
     const tls = { ca, cert, key, pfx, passphrase, rejectUnauthorized, servername }
     return new Agent({
-      // A dead HTTP/2 connection would fail every request until TCP detects it. With HTTP/1.1, the timeout of one
-      // request closes its connection, and the next request opens another.
+      // A dead HTTP/2 connection would fail every request until TCP detects it. With HTTP/1.1, the timeout of
+      // one request closes its connection.
       allowH2: false,
       // Shorter than the 90 s after which an API server closes an idle connection.
       keepAliveTimeout: 60_000,
@@ -134,7 +131,7 @@ export class ClusterConnection extends KubeConfig {
   }
 }
 
-/** A failed request. `code` is the HTTP status; it is absent if no response arrived. */
+/** `code` is the HTTP status, absent if no response arrived. */
 export interface Failure {
   code?: number | undefined
   /** The reason that Kubernetes reports, such as `AlreadyExists`; may be empty. */
@@ -142,7 +139,7 @@ export interface Failure {
   message: string
 }
 
-/** Converts a client library error to a failure. The library's own error message would expose request headers. */
+/** The library's own error message would expose request headers. */
 export function readFailure(error: unknown): Failure {
   if (error instanceof ApiException) return { code: error.code, ...readStatus(error.body, error.code) }
   const { cause, name, message, statusCode } = error as Error & { statusCode?: number; cause?: Error }
@@ -165,13 +162,16 @@ export function readStatus(body: unknown, code: number): Omit<Failure, 'code'> {
   return { reason: reason ?? '', message: message ?? fallback }
 }
 
-/** Whether the failure means that the cluster has not been set up, or that the workers use the wrong credential. */
+/**
+ * Whether the failure means that the cluster has not been set up, or that the workers use the wrong
+ * credential.
+ */
 export const isSetupProblem = ({ code, message }: Failure): boolean =>
   code === 401 ||
   (code === 403 && /cannot \w+ resource/.test(message)) ||
   (code === 404 && /^namespaces? /.test(message))
 
-/** Converts a failure that does not concern the pod itself to an error. A retry might succeed. */
+/** Converts a failure that does not concern the pod itself. A retry might succeed. */
 export function driverUnavailable(failure: Failure): DriverUnavailable {
   if (!isSetupProblem(failure)) return new DriverUnavailable(`Kubernetes: ${failure.message}`)
   return new ClusterMisconfigured(`Kubernetes: ${failure.message}. ${runClusterHint}`)

@@ -1,11 +1,11 @@
 /**
- * Determines why a pod died. Kubernetes reports the reason in four places in the pod's status, which may contradict
- * each other while a pod is terminating. The most specific place is therefore checked first.
+ * Determines why a pod died. Kubernetes reports the reason in four places of the pod's status, which may
+ * contradict each other. The most specific place is checked first.
  */
 import type { V1ContainerStatus, V1Pod } from '@kubernetes/client-node'
 import type { PodDeath } from '../driver.ts'
 
-/** Returns why a pod died, or undefined if the pod is alive or may still start. */
+/** Returns undefined if the pod is alive or may still start. */
 export function podDeath(pod: V1Pod): PodDeath | undefined {
   const main = pod.status?.containerStatuses?.[0]
   return (
@@ -21,7 +21,7 @@ export function podDeath(pod: V1Pod): PodDeath | undefined {
   )
 }
 
-/** Returns why a pod has not started yet, as the scheduler or kubelet reports it, or undefined if neither does. */
+/** Returns the scheduler's or kubelet's reason why a pod has not started yet. */
 export function whyPending(pod: V1Pod): string | undefined {
   const scheduled = pod.status?.conditions?.find(({ type }) => type === 'PodScheduled')
   if (scheduled?.status === 'False' && scheduled.message) return sentence(scheduled.reason, scheduled.message)
@@ -29,14 +29,15 @@ export function whyPending(pod: V1Pod): string | undefined {
   return waiting?.reason && sentence(waiting.reason, waiting.message)
 }
 
-/** Returns the death of a pod whose status contains a reason, set by the kubelet or a controller. */
+/** Returns the death of a pod whose status contains a reason. */
 function podReason(pod: V1Pod): PodDeath | undefined {
   const { reason, message, phase } = pod.status ?? {}
   if (!reason) return
   if (reason === 'DeadlineExceeded') return { reason: 'expired', detail: reason }
   if (reason === 'NodeLost') return failed(reason)
   if (phase !== 'Failed') return
-  // The message is included only if it names a limit that the pod has exceeded, not if the node was under pressure.
+  // The message is included only if it names a limit that the pod has exceeded, not if the node was under
+  // pressure.
   if (reason === 'Evicted') {
     return failed(/exceeds the|exceeded/i.test(message ?? '') ? sentence(reason, message) : reason)
   }
@@ -45,7 +46,9 @@ function podReason(pod: V1Pod): PodDeath | undefined {
   return failed(reason)
 }
 
-/** Returns the death of a pod that the cluster itself has terminated, for example by eviction or preemption. */
+/**
+ * Returns the death of a pod that the cluster itself has terminated, for example by eviction or preemption.
+ */
 function disruption(pod: V1Pod): PodDeath | undefined {
   const target = pod.status?.conditions?.find(({ type }) => type === 'DisruptionTarget')
   if (target?.status !== 'True') return
@@ -65,10 +68,7 @@ function outOfMemory(container?: V1ContainerStatus): PodDeath | undefined {
   if (container?.state?.terminated?.reason === 'OOMKilled') return failed('OOMKilled')
 }
 
-/**
- * Returns the death of a pod whose container has restarted. A container restarts only if the pod was changed, and a
- * restart ends the sandbox's processes.
- */
+/** A container restarts only if the pod was changed, and a restart ends the sandbox's processes. */
 function restart(container?: V1ContainerStatus): PodDeath | undefined {
   if (container?.restartCount) return failed(`Changed: its container was restarted from ${container.image}`)
 }
@@ -99,10 +99,7 @@ const fatalReasons = new Set([
   'RunContainerError',
 ])
 
-/**
- * Returns the death of a pod whose container cannot be created. Kubernetes would retry forever, but a client is
- * waiting.
- */
+/** Kubernetes would retry forever, but a client is waiting. */
 function neverStarts(container?: V1ContainerStatus): PodDeath | undefined {
   const waiting = container?.state?.waiting
   if (waiting?.reason && fatalReasons.has(waiting.reason)) {

@@ -8,7 +8,7 @@ import { containerName } from './manifest.ts'
 const channels = { stdin: 0, stdout: 1, stderr: 2, status: 3, resize: 4, close: 255 } as const
 
 /**
- * Returns an exec protocol.
+ *
  * @param readStatus parses the status, which Kubernetes sends after the last byte of both streams
  */
 const execProtocol = (
@@ -27,10 +27,10 @@ const execProtocol = (
 })
 
 /**
- * The first protocol version that can close stdin separately, supported since Kubernetes 1.30. The API server does not
- * forward the kubelet's status unchanged: it reports success if a connection ended without a status
- * (kubernetes#137404). Success therefore proves nothing. A process that must prove its success has to exit with a
- * different code.
+ * The first protocol version that can close stdin separately, supported since Kubernetes 1.30.
+ *
+ * The API server reports success if a connection ended without a status (kubernetes#137404). A process that
+ * must prove its success has to exit with a code other than 0.
  */
 const pipesProtocol = execProtocol(
   'v5.channel.k8s.io',
@@ -44,14 +44,14 @@ const pipesProtocol = execProtocol(
 const unprovenSuccess = 'its exit code did not arrive; the connection may have broken'
 
 /**
- * The API server forwards this protocol version unchanged, so each status is the container runtime's own. This version
- * cannot close stdin, but a terminal needs no EOF.
+ * The API server forwards this protocol version unchanged, so each status is the container runtime's own.
+ * This version cannot close stdin, but a terminal needs no EOF.
  */
 const terminalProtocol = execProtocol('v4.channel.k8s.io', readExit, (_, done) => done())
 
 /**
- * Returns a script that sets the terminal size. With `iutf8`, a backspace erases a complete UTF-8 character. A `stty`
- * without `iutf8` support rejects the entire command, so the script then runs `stty` again without it.
+ * With `iutf8`, a backspace erases a complete UTF-8 character. A `stty` without `iutf8` support rejects the
+ * entire command, so the script then runs `stty` again without it.
  */
 const setTerminal = ({ rows, columns }: TerminalSize): string => {
   const size = `rows ${rows} cols ${columns} 2>/dev/null`
@@ -59,9 +59,10 @@ const setTerminal = ({ rows, columns }: TerminalSize): string => {
 }
 
 /**
- * Wraps an argv in a shell that prepares the environment. The shell unsets the API server's address, which the kubelet
- * adds to every container. It also sets the terminal size, because the process may read the size before Kubernetes sets
- * it. `exec` keeps the pid, so the process leads its own process group.
+ * Wraps an argv in a shell that prepares the environment. The shell unsets the API server's address, which
+ * the kubelet adds to every container, and sets the terminal size.
+ *
+ * `exec` keeps the pid, so the process leads its own process group.
  */
 export const wrap = (argv: readonly string[], { tty }: StartOptions = {}): string[] => [
   '/bin/sh',
@@ -74,20 +75,19 @@ export const wrap = (argv: readonly string[], { tty }: StartOptions = {}): strin
 ]
 
 /**
- * Starts a process in a pod. If the container is not running, the process ends as `lost` with the cluster's message;
- * with a terminal, the call rejects instead. Exit code 0 is reported only with a terminal. Without one, a process that
- * exits with code 0 is reported as `lost`.
+ * Starts a process in a pod. If the container is not running, the process ends as `lost` with the cluster's
+ * message; with a terminal, the call rejects instead. Without a terminal, exit code 0 is reported as `lost`.
  *
  * Known behavior of containerd 1.6 and the kubelet, and how to avoid it:
- * - The exit of a process with more than 128 KiB of unread input is never reported (`kubectl exec` hangs too). Close
- *   the process once its exit is known from another source.
- * - If many processes exit immediately after their start, their exits are reported seconds late, and output may be lost
- *   (containerd#8557). Keep such a process waiting until its output has been read.
- * - If input or EOF arrives after the runtime has closed its side, the kubelet breaks the connection immediately, and a
- *   status in transit is lost (3 of 1,400). Let the process read its input to the end.
- * - EOF might never reach the process unless a byte precedes it (2 of 6,200 on a busy node, none of 6,200 with a byte
- *   first). The shim opens its reader of a FIFO concurrently with the two writers, and a reader that opens after both
- *   have closed blocks forever. Write a byte first.
+ * - The exit of a process with more than 128 KiB of unread input is never reported (`kubectl exec` hangs
+ *   too). Close the process once its exit is known from another source.
+ * - If many processes exit immediately after their start, their exits are reported seconds late, and output
+ *   may be lost (containerd#8557). Keep such a process waiting until its output has been read.
+ * - If input or EOF arrives after the runtime has closed its side, the kubelet breaks the connection
+ *   immediately, and a status in transit is lost (3 of 1,400). Let the process read its input to the end.
+ * - EOF might never reach the process unless a byte precedes it (2 of 6,200 on a busy node, none of 6,200
+ *   with a byte first). The shim's reader of a FIFO blocks forever if it opens after both writers have
+ *   closed. Write a byte first.
  * @throws the same errors as {@link openChannels}
  */
 export async function openExec(
@@ -118,7 +118,7 @@ const resizer =
       socket.send(Buffer.concat([Buffer.of(channels.resize), Buffer.from(size)]), () => resolve())
     })
 
-/** Parses an exit status. If it contains no exit code, the process is `lost`. */
+/** If the status contains no exit code, the process is `lost`. */
 function readExit(bytes: Buffer): ProcessExit {
   try {
     const status = JSON.parse(bytes.toString())

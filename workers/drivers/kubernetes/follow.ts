@@ -1,6 +1,6 @@
 /**
- * Follows all objects of one kind. Lists them, then watches from the listed version. Resumes the watch when it breaks,
- * and lists all objects again if the watch cannot be resumed.
+ * Follows all objects of one kind with a list and a watch. If a broken watch cannot be resumed, lists all
+ * objects again.
  */
 import { addAbortListener } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -8,9 +8,9 @@ import { type KubernetesObject, Watch } from '@kubernetes/client-node'
 import type { Logger } from '../../../shared/platform/log.ts'
 import { type ClusterConnection, isSetupProblem, readFailure } from './client.ts'
 
-/** Interval at which all objects are listed again even while the watch is working, in milliseconds. */
+/** All objects are listed again at this interval, even while the watch is working. */
 const relistIntervalMs = 10 * 60_000
-/** How long the server keeps a watch open, in seconds. Must be less than the 30 s that the client waits for data. */
+/** How long the server keeps a watch open. Must be less than the 30 s that the client waits for data. */
 const watchSeconds = 25
 const backoffMs = { min: 100, max: 5_000 }
 
@@ -19,7 +19,7 @@ interface FollowedKind<Item extends KubernetesObject> {
   connection: ClusterConnection
   path: string
   query: Record<string, string>
-  /** Lists all objects, and returns the resource version to watch from. */
+  /** Returns the resource version to watch from. */
   list(): Promise<string>
   take(type: 'ADDED' | 'MODIFIED' | 'DELETED', item: Item): void
   log: Logger

@@ -36,7 +36,7 @@ import { openPort } from './port.ts'
 import { watchSetup } from './setup.ts'
 import { listPods, PodWatch, presentPod } from './watch.ts'
 
-/** How long the processes of a dead pod have to report their exit status, in milliseconds. */
+/** How long the processes of a dead pod have to report their exit status. */
 const exitReportMs = 2_000
 
 export class KubernetesDriver implements Driver {
@@ -45,14 +45,16 @@ export class KubernetesDriver implements Driver {
   readonly livenessTimeouts: LivenessTimeouts
   private readonly connection: ClusterConnection
   private readonly cluster: Cluster
-  /** UIDs of pods that were dead in the most recent list. The watch might not have reported their deaths yet. */
+  /**
+   * UIDs of pods that were dead in the most recent list. The watch might not have reported their deaths yet.
+   */
   private readonly dead = new Set<string>()
   /** Running processes and open port connections by pod UID. The key is undefined if the UID is unknown. */
   private readonly processes = new Map<string | undefined, Set<PodProcess>>()
   private isClosed = false
 
   /**
-   * Starts the driver. An unreachable cluster is not an error, so that a worker can start before the cluster does.
+   * An unreachable cluster is not an error, so that a worker can start before the cluster does.
    * @throws {SettingsError} if the kubeconfig is missing or cannot be used
    */
   constructor({ settings, installationId, log }: DriverOptions) {
@@ -180,7 +182,7 @@ export class KubernetesDriver implements Driver {
     if (this.isClosed) process.close()
   }
 
-  /** Abandons the processes of a dead pod after a delay, because Kubernetes might never close their connections. */
+  /** Kubernetes might never close the connections of a dead pod's processes. */
   private abandonProcesses(podUid: string): void {
     const affected = [...(this.processes.get(podUid) ?? [])]
     if (affected.length === 0) return
@@ -191,8 +193,8 @@ export class KubernetesDriver implements Driver {
 }
 
 /**
- * Logs a warning for each missing limit on the nodes, if this credential is allowed to read the nodes' settings. The
- * credential that `npm run cluster` creates is not.
+ * Logs a warning for each missing limit on the nodes. Does nothing if this credential, like the one from `npm
+ * run cluster`, cannot read the nodes' settings.
  */
 async function warnOfNodes(connection: ClusterConnection, pids: number, log: Logger): Promise<void> {
   try {

@@ -1,9 +1,9 @@
 /**
- * `npm run cluster` prepares a cluster for sandboxes. It requires an administrator's kubeconfig. It creates the
- * namespace, the network policies and a role for the workers, and writes a kubeconfig that is limited to this role.
+ * `npm run cluster` prepares a cluster for sandboxes. It requires an administrator's kubeconfig, and writes a
+ * kubeconfig that is limited to the workers' role.
  *
- * Run it again at any time to repair the setup, renew the credential, change the egress rule or block the addresses of
- * new nodes. Flags override environment variables, which override the defaults in `shared/platform/settings.ts`.
+ * Run it again at any time to repair the setup, renew the credential, change the egress rule or block the
+ * addresses of new nodes. Flags override environment variables.
  */
 import { readFileSync } from 'node:fs'
 import { mkdir, rename, writeFile } from 'node:fs/promises'
@@ -32,7 +32,7 @@ export interface ClusterOptions {
 }
 
 /**
- * Requested lifetime of the workers' token, in seconds (one year). A cluster may grant less. To revoke a leaked
+ * Requested lifetime of the workers' token (one year). A cluster may grant less. To revoke a leaked
  * kubeconfig, delete the service account.
  */
 const tokenSeconds = 365 * 24 * 3600
@@ -81,8 +81,8 @@ async function mintKubeconfig(admin: ClusterConnection, namespace: string) {
 }
 
 /**
- * Finds the cluster's own public addresses: nodes, API server, pods and services. The network policy blocks them
- * individually, because its rules for private ranges do not cover them.
+ * Finds the cluster's own public addresses: nodes, API server, pods and services. The network policy's rules
+ * for private ranges do not cover them.
  */
 async function findPublicRanges(
   connection: ClusterConnection,
@@ -122,7 +122,8 @@ async function findPublicRanges(
 }
 
 /**
- * Returns the address or range in CIDR notation, or an empty list for a host name or a range that is blocked anyway.
+ * Returns the address or range in CIDR notation. Returns an empty list for a host name or a range that is
+ * blocked anyway.
  */
 function toPublicRange(text: string): string[] {
   const [address, length] = text.split('/') as [string, string?]
@@ -193,7 +194,9 @@ export async function findGaps(kubeconfig: string, pids: number): Promise<string
   }
 }
 
-/** Writes a file that only its owner can read. The old file is replaced only after the new one is complete. */
+/**
+ * Writes a file that only its owner can read. The old file is replaced only after the new one is complete.
+ */
 async function writeAtomically(path: string, text: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true })
   await writeFile(`${path}.new`, text, { mode: 0o600, flush: true })

@@ -1,6 +1,6 @@
 /**
- * Compares the cluster's network policies, namespace, pods and worker permissions with the configuration that
- * `npm run cluster` creates. A more restrictive cluster passes. All functions are pure.
+ * Compares the cluster with the configuration that `npm run cluster` creates. A more restrictive cluster
+ * passes. All functions are pure.
  */
 import type {
   V1LabelSelector,
@@ -52,10 +52,7 @@ export function comparePolicies(
   ]
 }
 
-/**
- * Returns what makes the policy less restrictive than the one that `npm run cluster` creates, or undefined if nothing
- * does.
- */
+/** Returns what makes the policy less restrictive than the expected one. */
 function findGap({ spec: found }: V1NetworkPolicy, { spec: made }: V1NetworkPolicy): string | undefined {
   const { podSelector, policyTypes = [], ingress = [], egress = [] } = found ?? {}
   const { matchLabels = {}, matchExpressions = [] } = podSelector ?? {}
@@ -71,8 +68,8 @@ function findGap({ spec: found }: V1NetworkPolicy, { spec: made }: V1NetworkPoli
 }
 
 /**
- * Whether the expected rules cover the given rule. A rule without peers allows all addresses. A peer without an IP
- * block allows pods.
+ * Whether the expected rules cover the given rule. A rule without peers allows all addresses, and a peer
+ * without an IP block allows pods.
  */
 const isWithin = ({ to }: V1NetworkPolicyEgressRule, made: readonly V1NetworkPolicyEgressRule[]) =>
   (to ?? []).length > 0 &&
@@ -92,8 +89,8 @@ const opens = ({ spec: { policyTypes = [], ingress = [], egress = [] } = {} }: V
   (egress.length > 0 && policyTypes.includes('Egress'))
 
 /**
- * Whether a policy may apply to a sandbox. A selector on the sandbox label counts as a match, because its value differs
- * between real sandboxes and the trial pod.
+ * Whether a policy may apply to a sandbox. A selector on the sandbox label counts as a match, because real
+ * sandboxes and the trial pod have different values.
  */
 function mayApply({ matchLabels = {}, matchExpressions = [] }: V1LabelSelector = {}, pod: V1Pod): boolean {
   const labels = pod.metadata?.labels ?? {}
@@ -118,7 +115,7 @@ export function compareLabels(labels: Record<string, string> = {}): Difference[]
     }))
 }
 
-/** Returns the isolation-weakening changes that admission plugins made to a new pod. */
+/** Returns the changes by admission plugins that weaken a new pod's isolation. */
 export function comparePod(sent: V1Pod, accepted: V1Pod): Difference[] {
   const changes = [
     sent.spec?.runtimeClassName === accepted.spec?.runtimeClassName ? [] : ['spec.runtimeClassName'],

@@ -1,21 +1,22 @@
-/** Kills all processes of a pod, even if the pod has reached its process limit. */
 import { once } from 'node:events'
 import { withTimeout } from '../../../shared/lib/timeout.ts'
 import { DriverUnavailable, PodExhausted, type Process } from '../driver.ts'
 import { usedUpBy } from '../exhausted.ts'
 
-/** Maximum total time for all rounds, in milliseconds. */
 const roundsMs = 10_000
 
-/** Maximum number of rounds. Several rounds are needed, because killed processes take a moment to disappear. */
+/** Killed processes take a moment to disappear, so several rounds are needed. */
 const maxRounds = 100
 
 /**
- * Shell script that kills all processes of a pod. It uses only shell builtins, so it starts no process. Container
- * runtimes start the script's shell even if the pod has reached its process limit. Process 1 and the oldest process
- * after it keep the pod running, so they are spared. One signal stops all other processes at the same moment, so that
- * none of them can fork; stopped processes still count toward the limit. The kernel sends SIGHUP and SIGCONT to stopped
- * processes in orphaned groups, so each round stops all of them again.
+ * Shell script that kills all processes of a pod. It starts no process, and container runtimes start its
+ * shell even if the pod has reached its process limit.
+ *
+ * Process 1 and the oldest process after it keep the pod running, so they are spared. One signal stops all
+ * other processes at the same moment, so that none of them can fork.
+ *
+ * Stopped processes still count toward the limit. The kernel sends SIGHUP and SIGCONT to stopped processes in
+ * orphaned groups, so each round stops all of them again.
  */
 export const killAllArgv = [
   '/bin/sh',
@@ -29,7 +30,7 @@ kill -CONT "$main"; echo done; read -r _`,
 ]
 
 /**
- * Waits until the script has killed all processes.
+ *
  * @throws {DriverUnavailable} if the script did not report completion
  */
 export async function killAllProcesses(process: Process): Promise<void> {

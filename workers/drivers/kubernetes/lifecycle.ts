@@ -1,4 +1,7 @@
-/** Creates, assigns and deletes pods, and waits until they are ready. Each function can safely run twice or late. */
+/**
+ * Creates, assigns and deletes pods, and waits until they are ready. Each function can safely run twice or
+ * late.
+ */
 import { addAbortListener } from 'node:events'
 import { type CoreV1Api, PatchStrategy, setHeaderOptions, type V1Pod } from '@kubernetes/client-node'
 import { untilAborted } from '../../../shared/lib/timeout.ts'
@@ -29,24 +32,22 @@ export interface Cluster {
   watch: PodWatch
   log: Logger
   exec(pod: PodName, argv: readonly string[]): Promise<Process>
-  /** Names of the pods that are being polled until they are ready. */
+  /** Pods that are being polled until they are ready. */
   polled: Set<string>
 }
 
-/**
- * How long to wait before a deletion is forced, in milliseconds. The kubelet of a lost node never confirms a deletion.
- */
+/** How long to wait before a deletion is forced. The kubelet of a lost node never confirms a deletion. */
 const forceAfterMs = 20_000
 const deleteMs = 30_000
-/** Delay between reads of a pod that the watch does not report, in milliseconds. */
+/** Delay between reads of a pod that the watch does not report. */
 const readIntervalMs = 1_000
 /**
- * Delay between attempts to run a process in a new pod, in milliseconds. The delay grows from `first` to `last`. It is
- * multiplied by the number of pods that are polled at the same time, up to `max`, because these pods share a node.
+ * Delay between attempts to run a process in a new pod. It grows from `first` to `last`, and is multiplied by
+ * the number of pods that are polled, up to `max`.
  *
- * `headStart` applies to clusters that do not report container starts. A kubelet immediately checks whether a pod's
- * volumes are mounted, which they never are at that point, and checks again 300 ms later. Two containers then have to
- * start. An earlier attempt cannot succeed, and measurably slows the node down.
+ * `headStart` applies to clusters that do not report container starts. A kubelet checks the pod's volumes
+ * only every 300 ms, and then has to start two containers. An earlier attempt cannot succeed, and slows the
+ * node down.
  */
 const retryMs = { headStart: 450, first: 6, growth: 1.08, last: 100, max: 500 }
 
@@ -74,10 +75,7 @@ export async function createClusterPod(cluster: Cluster, request: PodRequest): P
   return presentPod(found)
 }
 
-/**
- * Assigns a running pod to a sandbox. Changes only fields that the API server allows, and no label that a policy
- * selects.
- */
+/** Changes only fields that the API server allows, and no label that a policy selects by. */
 export async function assignClusterPod(
   cluster: Cluster,
   { name, uid }: PodName,
@@ -101,9 +99,10 @@ export async function assignClusterPod(
 }
 
 /**
- * Waits until an exec succeeds in the pod. That is long before the pod's status is Ready, because the kubelet reports
- * with a delay. The first attempt follows the event that reports the container's start. In clusters without such
- * events, the pod is polled as soon as it is scheduled. A pod whose status reports a failure is refused immediately.
+ * Waits until an exec succeeds in the pod. The kubelet reports the status Ready much later.
+ *
+ * The first attempt follows the event that reports the container's start. In clusters without such events,
+ * the pod is polled as soon as it is scheduled.
  */
 export async function awaitReady(
   cluster: Cluster,
@@ -157,7 +156,10 @@ export async function awaitReady(
   }
 }
 
-/** Reports whether the trial succeeded. @throws the signal's reason if the signal aborts */
+/**
+ *
+ * @throws the signal's reason if the signal aborts
+ */
 async function succeeds(trial: () => Promise<unknown>, signal: AbortSignal): Promise<boolean> {
   try {
     await untilAborted(signal, trial())
@@ -170,7 +172,8 @@ async function succeeds(trial: () => Promise<unknown>, signal: AbortSignal): Pro
 }
 
 /**
- * Exit code that proves that a process ran. Kubernetes can report a broken connection as exit code 0 (see `openExec`).
+ * Exit code that proves that a process ran. Kubernetes can report a broken connection as exit code 0 (see
+ * `openExec`).
  */
 const trialExitCode = 42
 
@@ -184,7 +187,7 @@ async function runTrial(cluster: Cluster, pod: PodName, signal: AbortSignal): Pr
 }
 
 /**
- * Deletes a pod and waits until it no longer exists.
+ *
  * @throws {DriverUnavailable} if the pod still exists after {@link deleteMs}
  */
 export async function deleteClusterPod(cluster: Cluster, { name, uid }: PodName): Promise<void> {
@@ -210,7 +213,7 @@ export async function deleteClusterPod(cluster: Cluster, { name, uid }: PodName)
 }
 
 /**
- * Asks the API server to delete a pod.
+ *
  * @returns the UID of the pod that is being deleted, or undefined if the pod does not exist
  */
 async function requestDeletion(
@@ -225,7 +228,7 @@ async function requestDeletion(
     const pod = await api.deleteNamespacedPod({
       name,
       namespace,
-      // All options are in the body, because the API server ignores query parameters when there is a body.
+      // The API server ignores query parameters when there is a body.
       body: {
         ...(graceSeconds === undefined ? {} : { gracePeriodSeconds: graceSeconds }),
         ...(uid === undefined ? {} : { preconditions: { uid } }),
@@ -259,13 +262,15 @@ async function readPod(cluster: Cluster, name: string): Promise<V1Pod | undefine
 export const isThat = (seen: V1Pod, pod: PodName) => pod.uid === undefined || seen.metadata?.uid === pod.uid
 
 /**
- * Matches temporary rejections: the namespace was just created or is being deleted, or its quota is not yet calculated.
+ * Temporary rejections: the namespace was just created or is being deleted, or its quota is not yet
+ * calculated.
  */
 const temporaryErrors =
   /error looking up service account|status unknown for quota|being terminated|not yet ready/
 
 /**
- * Converts a failure to `PodRefused` if the cluster will never accept the pod, and otherwise to `DriverUnavailable`.
+ * Returns `PodRefused` if the cluster will never accept the pod, and `DriverUnavailable` for any other
+ * failure.
  */
 function refusal(cluster: Cluster, failure: Failure): Error {
   const { code, message } = failure
@@ -274,9 +279,7 @@ function refusal(cluster: Cluster, failure: Failure): Error {
   return new PodRefused(message)
 }
 
-/**
- * Converts a failure to an error. Logs it if only an operator can fix it, because clients receive only `unavailable`.
- */
+/** Logs a failure that only an operator can fix, because clients receive only `unavailable`. */
 export function report(cluster: Pick<Cluster, 'log'>, failure: Failure): DriverUnavailable {
   const error = driverUnavailable(failure)
   if (isSetupProblem(failure))

@@ -1,13 +1,13 @@
 /**
- * Builds the manifest of a sandbox's pod, including its isolation. The result depends only on the request. The chart's
- * admission policies reject any other fields and values, so when you change this file, change
+ * Builds the manifest of a sandbox's pod, including its isolation.
+ *
+ * The chart's admission policies reject any other fields and values. When you change this file, change
  * `deploy/chart/templates/admission.yaml` too.
  */
 import type { V1Affinity, V1Container, V1Pod, V1PodSpec } from '@kubernetes/client-node'
 import type { Settings } from '../../../shared/platform/settings.ts'
 import type { PodRequest } from '../driver.ts'
 
-/** Name of the pod's only container. Every exec request contains it. */
 export const containerName = 'main'
 
 export const labelNames = {
@@ -15,18 +15,19 @@ export const labelNames = {
   installation: 'sandlot.dev/installation',
   role: 'sandlot.dev/role',
   /**
-   * Shows operators which sandbox uses the pod. Network policies must not select this label, because a warm pod
-   * receives it only when it is claimed.
+   * Shows operators which sandbox uses the pod. A warm pod receives this label only when it is claimed, so
+   * network policies must not select by it.
    */
   sandbox: 'sandlot.dev/sandbox',
 } as const
 
 /**
- * Labels that the network policy selects. They are set when the pod is created, so no command runs without the policy.
+ * Labels that the network policy's pod selector matches. They are set when the pod is created, so no command
+ * runs without the policy.
  */
 export const sandboxRoleLabels = { [labelNames.role]: 'sandbox' }
 
-/** User ID and group ID of the pod's processes. The user does not have to exist in the image. */
+/** The user does not have to exist in the image. */
 const userId = 10_001
 
 export function buildPod(
@@ -119,8 +120,8 @@ const containerOf = (image: string, sandbox: Settings['sandbox']): V1Container =
 })
 
 /**
- * Rounds a deadline up to whole seconds and adds one, so that the pod never ends early. Kubernetes counts from the
- * start time in the pod's status, which is rounded down.
+ * Rounds a deadline up to whole seconds and adds one, because Kubernetes counts from a start time that is
+ * rounded down. The pod never ends early.
  */
 export const wholeSeconds = (seconds: number) => Math.max(1, Math.ceil(seconds)) + 1
 

@@ -1,12 +1,12 @@
 /**
- * Checks each node's per-pod limits on processes and files. Only the kubelet's configuration can set these limits,
- * because pods have no field for them. Operators are warned about nodes without them.
+ * Checks each node's per-pod limits on processes and files. Only the kubelet's configuration can set these
+ * limits, because pods have no field for them.
  */
 import { CoreV1Api } from '@kubernetes/client-node'
 import pLimit from 'p-limit'
 import { type ClusterConnection, readFailure } from './client.ts'
 
-/** Fields of a KubeletConfiguration. `/configz` returns them with all defaults filled in. */
+/** Part of a KubeletConfiguration. `/configz` returns it with all defaults filled in. */
 export interface KubeletSettings {
   podPidsLimit?: number
   evictionHard?: Record<string, string>
@@ -39,7 +39,7 @@ export async function examineNodes(connection: ClusterConnection, pids: number):
   }
 }
 
-/** Returns one sentence for each limit that is missing from a kubelet's settings. Pure. */
+/** Returns one sentence for each missing limit. */
 export function listGaps({ podPidsLimit = -1, evictionHard = {} }: KubeletSettings, pids: number): string[] {
   const gaps: string[] = []
   if (podPidsLimit <= 0 || podPidsLimit > pids) {

@@ -1,6 +1,6 @@
 /**
- * Defines the objects that a cluster needs before it can run sandboxes. `install.ts` applies them. The chart in
- * `deploy/chart` creates the same objects, and a test compares the two.
+ * Defines the objects that a cluster needs before it can run sandboxes. The chart in `deploy/chart` creates
+ * the same objects, and a test compares the two.
  */
 import type { KubernetesObject, V1NetworkPolicy } from '@kubernetes/client-node'
 import type { Settings } from '../../../shared/platform/settings.ts'
@@ -14,17 +14,18 @@ export const runClusterHint =
   "Run `npm run cluster` with an administrator's KUBECONFIG, and give the workers the kubeconfig it writes. " +
   'If you installed Sandlot with the Helm chart, run `helm upgrade`.'
 
-/** Permissions that a worker needs to create sandboxes. */
 export const neededRules = [
   { apiGroups: [''], resources: ['pods'], verbs: ['create', 'delete', 'get', 'list', 'patch', 'watch'] },
-  // Over a WebSocket, both are GET requests. Since Kubernetes 1.35, they also require the `create` permission.
+  // Over a WebSocket, both are GET requests. Since Kubernetes 1.35, they also require the `create`
+  // permission.
   { apiGroups: [''], resources: ['pods/exec', 'pods/portforward'], verbs: ['create', 'get'] },
-  // Used by the isolation checks. A role can grant `get` on its own namespace, although namespaces are cluster-scoped.
+  // Used by the isolation checks. A role can grant `get` on its own namespace, although namespaces are
+  // cluster-scoped.
   { apiGroups: ['networking.k8s.io'], resources: ['networkpolicies'], verbs: ['list'] },
   { apiGroups: [''], resources: ['namespaces'], verbs: ['get'] },
 ]
 
-/** All permissions of the workers' role. A test compares them with the permissions that the cluster grants. */
+/** A test compares these permissions with those that the cluster grants. */
 export const workerRules = [
   ...neededRules,
   // Events report a container's start seconds before the status of its pod does.
@@ -32,9 +33,12 @@ export const workerRules = [
 ]
 
 export const namespaceIsolation = {
-  /** The network policy's annotation that lists the cluster's own public addresses. */
+  /** Annotation of the network policy with the cluster's own public addresses. */
   ownRanges: 'sandlot.dev/own-ranges',
-  /** Namespace labels that make the cluster reject pods that violate the `restricted` Pod Security Standard. */
+  /**
+   * With these namespace labels, the cluster rejects pods that violate the `restricted` Pod Security
+   * Standard.
+   */
   podSecurity: {
     'pod-security.kubernetes.io/enforce': 'restricted',
     'pod-security.kubernetes.io/enforce-version': 'latest',
@@ -45,8 +49,8 @@ export const namespaceIsolation = {
 export const wholeInternet = { v4: '0.0.0.0/0', v6: '2000::/3' }
 
 /**
- * The non-public ranges within {@link wholeInternet}: private, shared, local, link-local (metadata), multicast and
- * reserved addresses.
+ * The non-public ranges within {@link wholeInternet}: private, shared, local, link-local (metadata),
+ * multicast and reserved addresses.
  */
 export const notInternet = {
   v4: [
@@ -62,15 +66,15 @@ export const notInternet = {
     '224.0.0.0/4',
     '240.0.0.0/4',
   ],
-  // Private IPv6 ranges (fc00::/7, fe80::/10, ::1, 64:ff9b::/96) are outside of 2000::/3. The following two ranges
-  // embed IPv4 addresses.
+  // Private IPv6 ranges (fc00::/7, fe80::/10, ::1, 64:ff9b::/96) are outside of 2000::/3. The following two
+  // ranges embed IPv4 addresses.
   v6: ['2001::/32', '2002::/16'],
 }
 
 const labels = { 'app.kubernetes.io/managed-by': 'sandlot' }
 
 /**
- * Builds all objects that a cluster needs.
+ *
  * @param own the cluster's public addresses, as CIDR ranges
  * @param workersIn namespace of the workers' service account
  */
@@ -124,7 +128,6 @@ export function buildPolicies(
   return objects
 }
 
-/** Builds the network policy that {@link buildPolicies} includes. */
 export const buildNetworkPolicy = (
   namespace: string,
   egress: Egress,
@@ -140,7 +143,8 @@ export const buildNetworkPolicy = (
   },
   spec: {
     podSelector: { matchLabels: sandboxRoleLabels },
-    // A direction without rules is denied. Both are present, so that applying the policy removes rules that were added.
+    // A direction without rules is denied. Both are present, so that applying the policy removes rules that
+    // were added.
     policyTypes: ['Ingress', 'Egress'],
     ingress: [],
     egress: egress === 'internet' ? [{ to: toInternet(own) }] : [],

@@ -8,7 +8,7 @@ import type { ClusterConnection } from './client.ts'
 const channels = { data: 0, error: 1 } as const
 
 /**
- * How long a connection stays open after the client has ended its input, in milliseconds since the listener's last
+ * How long a connection stays open after the client has ended its input, counted from the listener's last
  * output.
  */
 const lingerMs = 10_000
@@ -16,9 +16,10 @@ const normalClosure = 1000
 const closedNormally: ProcessExit = { kind: 'exited', code: 0 }
 
 /**
- * Opens a connection to a port. Resolves when the API server has accepted the connection. If no process is listening,
- * the stream fails later. containerd connects only to the IPv4 loopback address, and reports the end of a connection
- * one second late.
+ * Opens a connection to a port. Resolves when the API server has accepted the connection. If no process is
+ * listening, the stream fails later.
+ *
+ * containerd connects only to the IPv4 loopback address, and reports the end of a connection one second late.
  * @param opened receives the process, which the caller must abandon when the pod dies
  * @throws the same errors as {@link openChannels}
  */
@@ -56,7 +57,10 @@ class PortForward implements Protocol {
   closed: Protocol['closed'] = (code) =>
     code === normalClosure ? closedNormally : { kind: 'lost', why: `the connection closed (${code})` }
 
-  /** Closes the connection once the listener is idle, because the protocol does not support half-closed connections. */
+  /**
+   * The protocol does not support half-closed connections, so the connection is closed once the listener is
+   * idle.
+   */
   endInput: Protocol['endInput'] = (_, done) => {
     this.lingering = setTimeout(() => this.end(closedNormally), lingerMs)
     this.lingering.unref()

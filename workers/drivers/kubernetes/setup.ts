@@ -1,6 +1,6 @@
 /**
- * Verifies that sandboxes are isolated as `npm run cluster` configures them to be, before the first sandbox is created
- * and periodically afterwards.
+ * Verifies that the cluster isolates sandboxes, before the first sandbox is created and periodically
+ * afterwards.
  */
 import { AuthorizationV1Api, CoreV1Api, NetworkingV1Api, type V1Pod } from '@kubernetes/client-node'
 import type { Logger } from '../../../shared/platform/log.ts'
@@ -20,11 +20,11 @@ import {
 import { buildPod } from './manifest.ts'
 import { buildNetworkPolicy, runClusterHint } from './policies.ts'
 
-/** How many days before the credential expires the daily warnings begin. */
+/** Daily warnings begin this long before the credential expires. */
 const expiryWarningDays = 28
 const dayMs = 24 * 3600 * 1000
 /**
- * Delay between checks of a misconfigured cluster, in milliseconds. It is short, because an operator may be fixing the
+ * Delay between checks of a misconfigured cluster. It is short, because an operator may be fixing the
  * cluster.
  */
 const recheckMs = 5_000
@@ -38,14 +38,14 @@ export interface Setup {
    * @throws {DriverUnavailable} if there is no result yet and the cluster is unreachable
    */
   check(): Promise<void>
-  /** Does the same as {@link Setup.check}, but starts an inspection only if there has been none. */
+  /** Like {@link Setup.check}, but starts an inspection only if there has been none. */
   assertIsolated(): Promise<void>
   /** Discards the most recent result, so that the next check waits for a new inspection. */
   forget(): void
 }
 
 /**
- * Inspects the cluster once per reconcile interval, because the cluster's isolation can change at any time. Each
+ * Inspects the cluster once per reconcile interval, because its isolation can change at any time. Each
  * inspection sends four requests.
  */
 export function watchSetup(
@@ -93,8 +93,8 @@ export function watchSetup(
   }
   async function assertResult(isDue: boolean) {
     const inspection = isDue || !result ? startInspection() : undefined
-    // While a slow inspection is running, the last result applies. If the inspection fails, the next check waits for
-    // another.
+    // While a slow inspection is running, the last result applies. If the inspection fails, the next check
+    // waits for another.
     if (result) inspection?.catch(() => {})
     else await inspection
     if (result?.problem) throw result.problem
@@ -110,7 +110,8 @@ export function watchSetup(
 }
 
 /**
- * Inspects the cluster once, before a program starts workers. Ignores an unreachable cluster, because it might recover.
+ * Inspects the cluster once, before a program starts workers. Ignores an unreachable cluster, because it
+ * might recover.
  * @throws {ClusterMisconfigured} with the remedy
  * @throws {SettingsError} if the kubeconfig cannot be used
  */
@@ -125,8 +126,8 @@ export async function checkSetup(settings: SetupSettings): Promise<void> {
 }
 
 /**
- * Compares the cluster with the required configuration.
- * @returns undefined if there are no differences
+ *
+ * @returns undefined if the cluster has the required configuration
  * @throws {DriverUnavailable} if the cluster is unreachable
  */
 async function findProblem(
@@ -176,8 +177,8 @@ async function findProblem(
 const asDifference = ({ message }: Failure): Difference => ({ what: message, help: runClusterHint })
 
 /**
- * Creates a pod in a dry run, to see how the cluster would change it. Ignores errors that concern only the pod, because
- * they are reported when a real pod is created.
+ * Creates a pod in a dry run, to see how the cluster would change it. Ignores errors that concern only this
+ * pod.
  */
 async function tryPod(
   core: CoreV1Api,
@@ -196,8 +197,8 @@ async function tryPod(
 }
 
 /**
- * Returns the permissions that the workers lack. If the cluster returns an incomplete list of rules, each permission
- * that seems to be missing is checked individually.
+ * Returns the permissions that the workers lack. If the cluster returns an incomplete list of rules, each
+ * missing permission is checked individually.
  */
 async function askForMissingRights(connection: ClusterConnection, namespace: string): Promise<Right[]> {
   const api = connection.makeApiClient(AuthorizationV1Api)

@@ -1,4 +1,4 @@
-/** Caches this installation's pods. Each process keeps the cache current with two watches. */
+/** Caches this installation's pods. Two watches keep the cache current. */
 import { EventEmitter, once } from 'node:events'
 import { CoreV1Api, type CoreV1Event, type V1Pod } from '@kubernetes/client-node'
 import { withTimeout } from '../../../shared/lib/timeout.ts'
@@ -26,7 +26,7 @@ export class PodWatch {
   private readonly ends = new EventEmitter()
   private readonly closing = new AbortController()
   private readonly receivesStarts: () => boolean
-  /** Whether the most recent container start was reported only by the pod's status, not by an event. */
+  /** Whether only the pod's status, and no event, has reported the most recent container start. */
   private missesStarts = false
 
   constructor(connection: ClusterConnection, namespace: string, installationId: string, log: Logger) {
@@ -56,13 +56,15 @@ export class PodWatch {
     })
   }
 
-  /** Returns the most recently reported state of a pod. The result can be undefined even if the pod exists. */
+  /**
+   * Returns the most recently reported state of a pod. The result can be undefined even if the pod exists.
+   */
   find = (name: string): V1Pod | undefined => this.pods.get(name)
-  /** Whether an event has reported that the pod's container started. The pod's status might not show the start yet. */
+  /** The pod's status might not show the start yet. */
   hasStarted = (uid: string): boolean => this.started.has(uid)
   /**
-   * Whether events about container starts arrive. They do not arrive if the workers lack the permission, or if the
-   * cluster drops events because there are too many.
+   * Whether events about container starts arrive. The workers may lack the permission, and a busy cluster
+   * drops events.
    */
   reportsStarts = (): boolean => this.receivesStarts() && !this.missesStarts
 
@@ -119,7 +121,7 @@ export class PodWatch {
   }
 
   /**
-   * Records a container start. Its event arrives milliseconds after the start; the pod's status may follow seconds
+   * The event of a container start arrives milliseconds after the start; the pod's status may follow seconds
    * later.
    */
   private keepStart({ involvedObject: { name = '', uid = '' } }: CoreV1Event): void {
@@ -146,7 +148,6 @@ export class PodWatch {
   }
 }
 
-/** Lists this installation's pods from the API server, page by page. */
 export async function listPods(connection: ClusterConnection, namespace: string, installationId: string) {
   const api = connection.makeApiClient(CoreV1Api)
   const pods: V1Pod[] = []

@@ -1,7 +1,6 @@
 /**
- * Starts processes and connects to ports for the driver. The agent runs inside a sandbox, as the sandbox's user, and
- * forwards each process's streams over three connections (`connection.ts`). The driver does not trust the agent,
- * because the tenant may kill or replace it. The agent inherits its socket, so the socket needs no path in the sandbox.
+ * Starts processes and connects to ports for the driver, as the sandbox's user. The tenant may kill or
+ * replace the agent, so the driver does not trust it.
  *
  * Usage: `node agent.mjs LISTENING-FD PIPES-FOLDER`
  */
@@ -13,10 +12,7 @@ import os from 'node:os'
 import { createInterface } from 'node:readline'
 import { onTerminal } from './terminal.mjs'
 
-/**
- * How long output is still forwarded after a process has exited, if another process keeps its pipes open, in
- * milliseconds.
- */
+/** How long output is still forwarded after a process has exited, if another process keeps its pipes open. */
 const drainMs = 200
 const drainStepMs = 20
 const sparePipes = 24
@@ -29,13 +25,12 @@ const env = Object.fromEntries(
     .map((name) => [name, process.env[name]]),
 )
 
-// A broken connection must not affect the others.
 process.on('uncaughtException', () => {})
 
 /** Requests that are still missing some of their three connections, by ID. */
 const incomplete = new Map()
 
-// The children do not inherit the socket, because Node sets close-on-exec even on inherited descriptors when it starts.
+// Node sets close-on-exec on inherited descriptors when it starts, so the children do not inherit the socket.
 net
   .createServer({ allowHalfOpen: true }, async (socket) => {
     socket.on('error', () => {})
@@ -57,7 +52,7 @@ function join(socket, { id, role, ...request }) {
   else connectTo(sockets)
 }
 
-/** Resolves with the first line from a socket, and leaves the following bytes unread. */
+/** Leaves the bytes that follow the first line unread. */
 function readLine(socket) {
   return new Promise((resolve) => {
     let bytes = Buffer.alloc(0)
@@ -120,7 +115,8 @@ async function run(sockets) {
     const resize = terminal.follow(child.stdio[3])
     createInterface({ input: sockets.stdout }).on('line', (line) => resize(JSON.parse(line)))
   }
-  // `script` prints to its own stderr only if it fails or is killed. In that case, its exit code is not the process's.
+  // `script` prints to its own stderr only if it fails or is killed. In that case, its exit code is not the
+  // process's.
   let failure = ''
   if (terminal) stderr.on('data', (chunk) => (failure += failure ? '' : chunk))
   const closed = [carry(stdout, sockets.stdout), carry(stderr, terminal ? sockets.stdout : sockets.stderr)]
@@ -162,8 +158,8 @@ function dial(host, port) {
 }
 
 /**
- * Forwards input to a process. Bytes that the process does not read are dropped. EOF on the connection closes its
- * stdin.
+ * Forwards input to a process. Bytes that the process does not read are dropped. EOF on the connection closes
+ * its stdin.
  */
 function feed(main, stdin) {
   stdin.on('error', () => {})
@@ -172,7 +168,8 @@ function feed(main, stdin) {
 }
 
 /**
- * Forwards output until it is closed. If the reader disconnects, output is dropped, so that the process never blocks.
+ * Forwards output until it is closed. If the reader disconnects, output is dropped, so that the process never
+ * blocks.
  */
 function carry(output, socket) {
   output.on('error', () => {})
@@ -181,7 +178,9 @@ function carry(output, socket) {
   return new Promise((resolve) => output.on('close', resolve))
 }
 
-/** Resolves after {@link drainMs}, counting only the time during which readers have kept up with the output. */
+/**
+ * Resolves after {@link drainMs}, counting only the time during which readers have kept up with the output.
+ */
 function drained(sockets) {
   return new Promise((resolve) => {
     let left = drainMs
@@ -195,9 +194,10 @@ function drained(sockets) {
 }
 
 /**
- * Provides pipes for processes. Node uses sockets instead, which a script cannot reopen through `/dev/stdout` or
- * `/dev/stderr`. Named pipes are therefore created in advance, opened at both ends and unlinked. If the tenant tampers
- * with the pipes' folder, the folder is cleared and the pipes are created again.
+ * Provides named pipes for processes. A script cannot reopen Node's sockets through `/dev/stdout` or
+ * `/dev/stderr`.
+ *
+ * If the tenant tampers with the pipes' folder, the folder is cleared and the pipes are created again.
  */
 function pipePool() {
   let spare = []
@@ -257,8 +257,8 @@ function pipePool() {
   }
 
   /**
-   * Opens both ends of a named pipe and unlinks it. Opens the name only once and without blocking, because the tenant
-   * may change the folder at any time.
+   * Opens both ends of a named pipe and unlinks it. Opens the name only once and without blocking, because
+   * the tenant may change the folder at any time.
    */
   function open(name, childMode, ownMode) {
     const both = fs.openSync(name, O_RDWR | O_NONBLOCK)

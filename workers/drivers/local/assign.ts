@@ -4,8 +4,10 @@ import { isAlive } from './process-id.ts'
 import { type LocalPod, podFolder, readSupervisor, readTime } from './state.ts'
 
 /**
- * Assigns a warm pod to a sandbox, and notifies the pod's supervisor of an earlier deadline. `pod.json` is written
- * last, so its content proves that the supervisor was notified. The caller must hold the pod's lock.
+ * Assigns a warm pod to a sandbox, and notifies the pod's supervisor of an earlier deadline. `pod.json` is
+ * written last, so its content proves that the supervisor was notified.
+ *
+ * The caller must hold the pod's lock.
  */
 export async function assignLocalPod(
   directory: string,

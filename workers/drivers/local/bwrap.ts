@@ -1,4 +1,4 @@
-/** Builds the command lines that start a sandbox. Pure. */
+/** Builds the command lines that start a sandbox. */
 import type { Isolation } from './state.ts'
 
 export interface SandboxPlan {
@@ -13,51 +13,44 @@ export interface SandboxPlan {
   processes?: number | undefined
 }
 
-/** The files of the host that are visible in a sandbox, all of them read-only. */
+/** Host files that are visible in a sandbox. All are read-only. */
 export interface SystemView {
   bwrap: string
   node: string
-  /** The folder that contains this module and the agent. */
   code: string
   /** Host files and folders that appear at the same paths in the sandbox. */
   shown: string[]
-  /** Symbolic links in the sandbox's root folder, with their targets and paths. */
+  /** Symbolic links in the sandbox's root folder. */
   links: { target: string; path: string }[]
   /** Host folders that are hidden even if they are inside a folder in `shown`. */
   hidden: string[]
   /** Sandlot's own files for the sandbox's `/etc`. */
   etc: { source: string; path: string }[]
-  /**
-   * Paths of the files that contain the system call filters. `unsharing` also allows the agent to create a user
-   * namespace.
-   */
+  /** Files with the system call filters. `unsharing` also allows the agent to create a user namespace. */
   filters?: { whole: string; unsharing: string } | undefined
 }
 
 export const sandboxUser = 10_001
-/** Files that run inside the sandbox. The first one is the entry point. */
+/** The first file is the entry point. */
 const agentFiles = ['agent.mjs', 'terminal.mjs']
 const tmpBytes = 64 * 1024 * 1024
 const searchPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 const insideFolder = '/run/sandlot'
-/**
- * Folder of an in-memory file system for the processes' named pipes, so that a process can start when the disk is full.
- */
+/** Named pipes are in an in-memory file system, so that a process can start when the disk is full. */
 const pipesFolder = `${insideFolder}/pipes`
 const pipesBytes = 4096
 /**
- * File descriptor of the agent's listening socket. The socket is created outside the sandbox, and inherited by each
- * agent that the sandbox's first process starts.
+ * File descriptor of the agent's listening socket. The socket is created outside the sandbox, and each agent
+ * inherits it.
  */
 export const listenerFd = 3
 
 /**
- * Shell script of the sandbox's first process. It restarts the agent whenever the agent exits, and reaps orphans. On
- * SIGUSR1, which the driver sends from outside, it kills all other processes with one signal, without starting a
- * process.
+ * Shell script of the sandbox's first process. It restarts the agent whenever the agent exits, and reaps
+ * orphans. On SIGUSR1, it kills all other processes with one signal.
  *
- * A shell that cannot fork exits, unless `command` catches the error. After a kill, the sandbox may remain at its
- * process limit until `jobs` has reaped the killed processes.
+ * A shell that cannot fork exits, unless `command` catches the error. After a kill, the sandbox may remain at
+ * its process limit until `jobs` has reaped the killed processes.
  */
 const initScript = `ulimit -c 0
 ulimit -f "$1" 2>/dev/null
@@ -71,16 +64,13 @@ while :; do
   command eval 'sleep 0.1'
 done`
 
-/** Returns the command line that runs a sandbox. The command exits when the sandbox ends. */
+/** The command exits when the sandbox ends. */
 export function sandboxCommand(plan: SandboxPlan, view: SystemView): string[] {
   const agent = [`${insideFolder}/node`, `${insideFolder}/agent.mjs`, String(listenerFd), pipesFolder]
   return [...isolate(plan, view), ...shell(initScript), ...limits(plan), ...becomeUser(plan), ...agent]
 }
 
-/**
- * Returns a command line that tests the isolation. It runs Node with a sandbox's isolation and user, and exits
- * immediately.
- */
+/** Returns a command that runs Node with a sandbox's isolation and user, and exits immediately. */
 export function trialCommand(plan: SandboxPlan, view: SystemView): string[] {
   return [...isolate(plan, view), ...shell('"$@"'), ...becomeUser(plan), `${insideFolder}/node`, '-e', '0']
 }
@@ -120,10 +110,7 @@ function isolate(plan: SandboxPlan, view: SystemView): string[] {
   ]
 }
 
-/**
- * Returns the start of the bwrap command line. bwrap reads its filter from a file descriptor that no other process
- * inherits.
- */
+/** bwrap reads its filter from a file descriptor that no other process inherits. */
 function filtered({ isolation }: SandboxPlan, { bwrap, filters }: SystemView): string[] {
   if (!filters) return [bwrap]
   const filter = isolation === 'root' ? filters.unsharing : filters.whole
@@ -131,15 +118,15 @@ function filtered({ isolation }: SandboxPlan, { bwrap, filters }: SystemView): s
 }
 
 /**
- * Shell script that runs the agent in a user namespace in which no further user namespace can be created. It first
- * limits the outer namespace to one nested namespace, because the kernel counts nested namespaces at all levels.
+ * Runs the agent in a user namespace in which no further user namespace can be created. The outer namespace
+ * is limited to one nested namespace, because the kernel counts nested namespaces at all levels.
  */
 const lastNamespaceScript = `echo 1 >/proc/sys/user/max_user_namespaces &&
 exec unshare --user --map-user=${sandboxUser} --map-group=${sandboxUser} "$@"`
 
 /**
- * Returns the command prefix that changes the agent's user. The first process keeps its user, because otherwise it
- * would not die with its parent.
+ * Returns the command prefix that changes the agent's user. The first process must keep its user to die with
+ * its parent.
  */
 function becomeUser({ isolation, hostUid }: SandboxPlan): string[] {
   if (hostUid === undefined) return []
@@ -150,7 +137,7 @@ function becomeUser({ isolation, hostUid }: SandboxPlan): string[] {
 }
 
 const shell = (script: string) => ['/bin/sh', '-c', script, 'sh']
-/** Returns the arguments for `ulimit`. `ulimit -f` counts blocks of 512 bytes. */
+/** `ulimit -f` counts blocks of 512 bytes. */
 const limits = ({ fileSize, processes }: SandboxPlan) => [
   String(Math.ceil(fileSize / 512)),
   String(processes ?? ''),

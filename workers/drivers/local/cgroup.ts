@@ -10,7 +10,6 @@ export interface Limits {
   cpu: number
   /** Memory, in bytes. */
   memory: number
-  /** Number of processes and threads. */
   pids: number
 }
 
@@ -27,7 +26,7 @@ const neededControllers: Controller[] = ['cpu', 'memory', 'pids']
 const cpuPeriodUs = 100_000
 
 /**
- * Returns the folders in which control groups can be created, in order of preference for each controller. Pure.
+ * Returns the folders in which control groups can be created, in order of preference for each controller.
  * @param groups the content of `/proc/self/cgroup`
  * @param mounts the content of `/proc/self/mounts`
  */
@@ -45,8 +44,9 @@ export function listCgroupParents(groups: string, mounts: string): CgroupParent[
     const named = version === 2 ? '' : controllers[0]
     if (named === undefined) return []
     const path = own.find((group) => group.controllers.includes(named))?.path ?? '/'
-    // In version 2, a group that contains a process cannot have children with limits, except for the root. In version
-    // 1, the path may belong to another view of the hierarchy, in a container. So the mount point is a candidate too.
+    // In version 2, only the root group can contain both a process and children with limits. In version 1,
+    // the path may belong to another view of the hierarchy, in a container. So the mount point is a candidate
+    // too.
     return [join(mountpoint, path), mountpoint].map((folder) => ({ version, controllers, folder }))
   })
 }
@@ -90,7 +90,7 @@ export function makeCgroup(parent: CgroupParent, name: string, limits: Limits): 
   return folder
 }
 
-/** Returns the values to write, keyed by file name, in the order in which to write them. Pure. */
+/** Returns the values by file name, in the order in which to write them. */
 export function limitFiles(version: 1 | 2, controller: Controller, limits: Limits): Record<string, string> {
   const memory = String(Math.floor(limits.memory))
   const quota = String(Math.max(1000, Math.round(limits.cpu * cpuPeriodUs)))
@@ -103,7 +103,6 @@ export function limitFiles(version: 1 | 2, controller: Controller, limits: Limit
   return { 'cpu.cfs_period_us': String(cpuPeriodUs), 'cpu.cfs_quota_us': quota }
 }
 
-/** Kills all processes in a control group and removes the group. */
 export async function killCgroup(folder: string): Promise<void> {
   for (let round = 0; existsSync(folder); round++) {
     const procs = await readFile(join(folder, 'cgroup.procs'), 'utf8').catch(() => '')
@@ -134,7 +133,9 @@ function readParents(): CgroupParent[] {
   }
 }
 
-/** Enables a controller for the children of a group, as version 2 requires, and reports whether that worked. */
+/**
+ * Enables a controller for the children of a group, as version 2 requires, and reports whether that worked.
+ */
 function isDelegated(parent: CgroupParent, controller: Controller): boolean {
   const file = join(parent.folder, 'cgroup.subtree_control')
   const isListed = () => readFileSync(file, 'utf8').trim().split(' ').includes(controller)

@@ -1,7 +1,8 @@
 /**
- * Represents a process in a sandbox. The process uses three connections to the agent, which share an ID. `main`
- * transmits the request and stdin to the agent, and returns the status as JSON lines. `stdout` and `stderr` transmit
- * only output. All received data is untrusted, because the tenant may replace the agent.
+ * A process in a sandbox. It uses three connections to the agent: `main` for the request, stdin and status,
+ * and `stdout` and `stderr` for output.
+ *
+ * All received data is untrusted, because the tenant may replace the agent.
  */
 import { randomUUID } from 'node:crypto'
 import { closeSync, openSync } from 'node:fs'
@@ -20,14 +21,16 @@ import {
 import { duplexOf } from '../duplex.ts'
 import { usedUpBy } from '../exhausted.ts'
 
-/** Maximum total size of a process's status lines, in bytes. Above the limit, the status counts as invalid. */
+/** Maximum total size of a process's status lines. Above the limit, the status counts as invalid. */
 const maxStatusBytes = 4 * 1024
 /** Linux's O_PATH, which Node does not export. */
 const O_PATH = 0o10000000
 
 /**
- * Thrown when the agent is missing or exits before it responds. If the agent has already started the process, that
- * process loses its stdin. The shells that a worker starts exit in that case, so a retry is safe.
+ * The agent is missing or exited before it responded. If the agent has already started the process, that
+ * process loses its stdin.
+ *
+ * The shells that a worker starts exit in that case, so a retry is safe.
  */
 export class NoAnswer extends Error {
   override name = 'NoAnswer'
@@ -40,7 +43,7 @@ const noListener = 'no process listens'
 type AgentRequest = { argv: readonly string[]; tty?: TerminalSize | undefined } | { port: number }
 
 /**
- * Starts a process. Resolves when it is running.
+ * Resolves when the process is running.
  * @throws {NoAnswer} if the agent is missing or exits; retry
  * @throws {PodExhausted} if the sandbox has exhausted a resource that the process needs
  * @throws {DriverUnavailable} if terminals are unavailable
@@ -60,7 +63,7 @@ export async function startProcess(
 }
 
 /**
- * Connects to a port of the sandbox. Resolves when the connection is open.
+ * Resolves when the connection is open.
  * @throws {PortRefused} if no process is listening on the port
  * @throws {NoAnswer} if the agent is missing or exits; retry
  */
@@ -87,7 +90,7 @@ interface Sockets {
   stderr: Socket
 }
 
-/** A status line. Every field is validated, because the tenant may have written it. */
+/** The tenant may have written the status line, so every field is validated. */
 interface Status {
   started?: unknown
   exit?: unknown
@@ -132,7 +135,7 @@ class AgentProcess implements Process {
     for (const socket of [this.stdin, this.stdout, this.stderr]) socket.destroy()
   }
 
-  /** Changes the size of the terminal. Only used for processes in a terminal. */
+  /** Works only for processes in a terminal. */
   setSize = (size: TerminalSize): Promise<void> =>
     new Promise((resolve) => {
       if (!this.stdout.writable) return resolve()
@@ -178,7 +181,7 @@ class AgentProcess implements Process {
     this.finish({ kind: 'lost', why })
   }
 
-  /** Reports the result. The output streams stay open until their remaining bytes have been read. */
+  /** The output streams stay open until their remaining bytes have been read. */
   private finish(end: ProcessExit): void {
     if (this.stage === 'finished') return
     this.stage = 'finished'
@@ -203,7 +206,7 @@ function refusal(why: string): Error {
 }
 
 /**
- * Opens the three connections to the agent. Connects through a file descriptor, because a socket's path is limited to
+ * Opens the three connections to the agent through a file descriptor, because a socket's path is limited to
  * 107 bytes.
  */
 function openSockets(path: string): Sockets {
@@ -213,7 +216,7 @@ function openSockets(path: string): Sockets {
   } catch {
     throw new NoAnswer('the agent is missing')
   }
-  // The descriptor can be closed afterwards, because `connect` connects before it returns.
+  // `connect` connects before it returns, so the descriptor can be closed afterwards.
   const open = (allowHalfOpen = false) => connect({ path: `/proc/self/fd/${fd}`, allowHalfOpen })
   try {
     return { main: open(true), stdout: open(), stderr: open() }

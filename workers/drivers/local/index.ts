@@ -1,7 +1,8 @@
 /**
- * Runs sandboxes as processes on this machine, for evaluating and developing Sandlot. Any number of workers can share
- * the data directory. All state of a sandbox is stored in its folder there (`state.ts`). A separate supervisor process
- * (`supervise.sh`) runs each sandbox until its deadline.
+ * Runs sandboxes as processes on this machine, for evaluating and developing Sandlot.
+ *
+ * Any number of workers can share the data directory, which contains all state (`state.ts`). A separate
+ * supervisor process (`supervise.sh`) runs each sandbox until its deadline.
  */
 import { createHash } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
@@ -40,10 +41,7 @@ import { agentSocket, type Life, type LocalPod, noteReady, readLife, readPod, re
 const watchIntervalMs = 500
 const pollIntervalMs = 4
 const answerMs = 10_000
-/**
- * How long to wait for an unavailable agent, in milliseconds. An agent that the sandbox's user has killed restarts
- * sooner than this.
- */
+/** How long to wait for an unavailable agent. A killed agent restarts sooner than this. */
 const agentRetryBudgetMs = 2_000
 
 export class LocalDriver implements Driver {
@@ -235,7 +233,10 @@ export class LocalDriver implements Driver {
     return pod && (uid === undefined || pod.uid === uid) ? pod : undefined
   }
 
-  /** Returns a pod that is alive. @throws {PodGone} if the pod is dead or does not exist */
+  /**
+   *
+   * @throws {PodGone} if the pod is dead or does not exist
+   */
   private async findAlive(name: PodName): Promise<LocalPod> {
     const pod = await this.find(name)
     if (!pod) throw new PodGone(`the sandbox ${name.name} does not exist`)

@@ -1,6 +1,8 @@
 /**
- * Ends sandboxes that exceed their inode quota. File systems usually have no per-folder quotas, so workers count the
- * files periodically. Between two counts, a sandbox can exceed its quota by tens of thousands of files.
+ * Ends sandboxes that exceed their inode quota. File systems usually have no per-folder quotas, so workers
+ * count the files periodically.
+ *
+ * Between two counts, a sandbox can exceed its quota by tens of thousands of files.
  */
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
@@ -18,7 +20,7 @@ const findMs = 30_000
 /**
  * Counts each pod's files periodically until the signal aborts.
  * @param max maximum number of files and folders per pod
- * @param onExceeded called when a pod exceeds the maximum; several workers may call it for the same pod
+ * @param onExceeded several workers may call this for the same pod
  */
 export async function enforceInodeQuota(
   directory: string,
@@ -38,7 +40,6 @@ export async function enforceInodeQuota(
     const began = performance.now()
     for (const pod of await pods().catch(() => [])) {
       if (signal.aborted) return
-      // A pod whose check or eviction fails is checked again in the next round.
       await check(pod).catch(() => {})
     }
     ms = Math.min(Math.max(minIntervalMs, (performance.now() - began) / maxDutyCycle), maxIntervalMs)
@@ -46,8 +47,10 @@ export async function enforceInodeQuota(
 }
 
 /**
- * Counts the files and folders below a folder, up to `max`, without following links. Uses `find`, which also descends
- * into folders whose paths exceed the kernel's length limit. An unreadable folder counts as one.
+ * Counts the files and folders below a folder, up to `max`, without following links. `find` also descends
+ * into folders whose paths exceed the kernel's length limit.
+ *
+ * An unreadable folder counts as one.
  */
 async function countEntries(top: string, max: number): Promise<number> {
   const script = 'find "$2" -mindepth 1 -printf . 2>/dev/null | head -c "$1" | wc -c'

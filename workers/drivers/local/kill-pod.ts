@@ -1,4 +1,4 @@
-/** Destroys a sandbox, including its processes, control groups and files. Idempotent. */
+/** Destroys a sandbox, including its processes, control groups and files. */
 import { execFile } from 'node:child_process'
 import { readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -12,7 +12,7 @@ const run = promisify(execFile)
 const pollIntervalMs = 1
 const retryBudgetMs = 2_000
 
-/** Removes a pod completely. The caller must hold the pod's lock. */
+/** Idempotent. The caller must hold the pod's lock. */
 export async function killPod(directory: string, pod: LocalPod): Promise<void> {
   await endProcesses(directory, pod)
   for (const group of pod.cgroups) await killCgroup(group)
@@ -25,10 +25,7 @@ export async function evictPod(directory: string, pod: LocalPod, why: string): P
   await endProcesses(directory, pod)
 }
 
-/**
- * Kills all processes in the pod except the first one, which then starts a new agent. One signal kills them all, so
- * this function waits for only one of them.
- */
+/** Kills all processes in the pod except the first one, which then starts a new agent. */
 export async function killProcessesInside(directory: string, pod: LocalPod): Promise<void> {
   const first = await findFirstProcess(directory, pod, await readSupervisor(directory, pod.name))
   if (!first) throw new Error('the first process of the sandbox was not found')
@@ -41,8 +38,7 @@ export async function killProcessesInside(directory: string, pod: LocalPod): Pro
 }
 
 /**
- * Ends the pod by killing its first process. The kernel then kills all other processes in the pid namespace, and bwrap
- * and the supervisor exit.
+ * Ends the pod by killing its first process. The kernel then kills all other processes in the pid namespace.
  */
 async function endProcesses(directory: string, pod: LocalPod): Promise<void> {
   const supervisor = await readSupervisor(directory, pod.name)
@@ -67,8 +63,8 @@ async function endByForce(directory: string, pod: LocalPod, supervisor: ProcessI
 }
 
 /**
- * Returns the sandbox's first process, whose pid bwrap recorded. Checks its mounts, because the pid may have been
- * reused.
+ * Returns the sandbox's first process, whose pid bwrap recorded. Checks its mounts, because the pid may have
+ * been reused.
  */
 async function findFirstProcess(
   directory: string,
@@ -92,9 +88,7 @@ async function waitForEnd(id: ProcessId): Promise<void> {
   while (isAlive(id) && performance.now() < end) await sleep(pollIntervalMs)
 }
 
-/**
- * Removes the pod's files. The workspace is removed before `pod.json`, so that an interrupted deletion can be retried.
- */
+/** The workspace is removed before `pod.json`, so that an interrupted deletion can be retried. */
 async function removeFiles(directory: string, pod: LocalPod): Promise<void> {
   const folder = podFolder(directory, pod.name)
   await removeTree(join(folder, 'workspace'))
@@ -102,8 +96,8 @@ async function removeFiles(directory: string, pod: LocalPod): Promise<void> {
 }
 
 /**
- * Removes a folder. Falls back to `rm`, because the user may have created folders without permissions, or with paths
- * that exceed the kernel's length limit.
+ * Falls back to `rm`, because the user may have created folders without permissions, or with paths that
+ * exceed the kernel's length limit.
  */
 async function removeTree(path: string): Promise<void> {
   try {

@@ -24,13 +24,13 @@ import {
 } from './state.ts'
 
 const draftPrefix = '.new-'
-/** Age at which an incomplete folder counts as abandoned, in milliseconds. */
+/** Age at which an incomplete folder counts as abandoned. */
 const maxDraftAgeMs = 60_000
 const startTimeoutMs = 2_000
 
 /**
- * Creates a pod, returns the existing one, or resumes a creation whose worker died. The caller must hold the pod's
- * lock.
+ * Creates a pod, returns the existing one, or resumes a creation whose worker died. The caller must hold the
+ * pod's lock.
  */
 export async function createLocalPod(
   directory: string,
@@ -101,7 +101,7 @@ async function startSupervisor(directory: string, machine: Machine, pod: LocalPo
   try {
     const supervisor = spawn('/bin/sh', [join(machine.view.code, 'supervise.sh'), ...arguments_], {
       cwd: folder,
-      // In a separate session, neither the worker's exit nor Ctrl-C affects it.
+      // In a separate session, neither the worker's exit nor Ctrl-C affects the supervisor.
       detached: true,
       env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' },
       stdio: ['pipe', log.fd, log.fd, listener.fd, ...maskInherited(nothing.fd)],
@@ -127,8 +127,8 @@ const O_CLOEXEC = 0o2000000
 let inherited: number[] | undefined
 
 /**
- * Returns `stdio` entries that replace inherited descriptors above {@link listenerFd} with `fd`. This process may have
- * inherited descriptors, for example from a terminal. Node closes only the first few of them in a child process.
+ * Replaces inherited descriptors above {@link listenerFd} with `fd`. Node closes only the first few of them
+ * in a child process.
  */
 function maskInherited(fd: number): (number | 'ignore')[] {
   inherited ??= readdirSync('/proc/self/fd').map(Number).filter(isInherited)
@@ -148,14 +148,14 @@ function isInherited(fd: number): boolean {
 }
 
 /**
- * Temporary name of the agent's socket. No process connects to this name, so this process never accepts a connection
- * that was meant for the sandbox.
+ * Temporary name of the agent's socket, to which no process connects. This process therefore never accepts a
+ * connection that was meant for the sandbox.
  */
 const unpublishedName = 'agent.new'
 
 /**
- * Creates the listening socket that the sandbox inherits. Closing the socket in this process deletes the path at which
- * it was created, so the path is renamed before the socket is closed.
+ * Creates the listening socket that the sandbox inherits. Closing the socket in this process deletes its
+ * original path, so the path is renamed first.
  */
 async function bindAgentSocket(folder: string): Promise<{ fd: number; close(): void }> {
   // Left by a worker that died.
@@ -175,8 +175,8 @@ async function bindAgentSocket(folder: string): Promise<{ fd: number; close(): v
 }
 
 /**
- * Waits until the supervisor has started the sandbox, or has exited because its worker died before writing `go`.
- * Returns after at most two seconds.
+ * Waits until the supervisor has started the sandbox, or has exited because its worker died before writing
+ * `go`. Returns after at most two seconds.
  */
 async function waitForStart(directory: string, name: string): Promise<void> {
   const end = performance.now() + startTimeoutMs

@@ -1,4 +1,4 @@
-/** Provides one lock per pod. It serializes changes to the pod among all workers on this machine. */
+/** One lock per pod serializes changes to the pod among all workers on this machine. */
 import { createHash } from 'node:crypto'
 import { createServer, type Server } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -8,7 +8,7 @@ const retryEveryMs = 5
 const retryBudgetMs = 30_000
 
 /**
- * Runs `work` while holding the lock with this name.
+ *
  * @throws {DriverUnavailable} if the lock could not be acquired within 30 seconds
  */
 export async function withLock<T>(directory: string, name: string, work: () => Promise<T>): Promise<T> {
@@ -32,8 +32,8 @@ async function takeLock(address: string): Promise<Server> {
 }
 
 /**
- * Returns the address of an abstract socket that represents the lock. The kernel lets only one process bind it, and
- * releases it when that process exits for any reason.
+ * Returns the address of an abstract socket that represents the lock. The kernel lets only one process bind
+ * it, and releases it when that process exits.
  */
 function lockAddress(directory: string, name: string): string {
   const id = createHash('sha256').update(`${directory}\n${name}`).digest('hex').slice(0, 40)

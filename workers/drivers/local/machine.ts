@@ -1,4 +1,4 @@
-/** Determines how well this machine can isolate sandboxes, and describes this to operators. Runs once per worker. */
+/** Determines how well this machine can isolate sandboxes, and describes this to operators. */
 import { spawnSync } from 'node:child_process'
 import {
   chownSync,
@@ -91,10 +91,7 @@ export function describeIsolation({ isolation, cgroups, view }: Machine): string
   return `${namespaces}${filter}; control groups limit ${limited.length === 0 ? 'nothing' : limited.join(', ')}`
 }
 
-/**
- * Returns one sentence for each way in which the isolation is weaker than on Kubernetes, with the remedy if there is
- * one.
- */
+/** Returns one sentence for each way in which the isolation is weaker than on Kubernetes. */
 export function listWeaknesses(machine: Machine): string[] {
   const { isolation, cgroups, isRoot, view } = machine
   const limited = new Set<Controller>(cgroups.flatMap((parent) => parent.controllers))
@@ -113,7 +110,10 @@ export function listWeaknesses(machine: Machine): string[] {
   return weaknesses.filter((weakness) => weakness !== false)
 }
 
-/** Tries to run a process with this isolation. @returns undefined on success; otherwise the error message */
+/**
+ *
+ * @returns undefined on success; otherwise the error message
+ */
 function tryIsolation(
   isolation: Isolation,
   directory: string,
@@ -178,7 +178,10 @@ function readSystemView(directory: string, bwrap: string): SystemView {
   }
 }
 
-/** Writes the system call filters to files. @returns undefined if this processor architecture is not supported */
+/**
+ *
+ * @returns undefined if this processor architecture is not supported
+ */
 function writeFilters(directory: string): SystemView['filters'] {
   const whole = buildFilter(process.arch)
   const unsharing = buildFilter(process.arch, { mayUnshareUser: true })
@@ -189,7 +192,7 @@ function writeFilters(directory: string): SystemView['filters'] {
   return { whole: write('whole', whole), unsharing: write('unsharing', unsharing) }
 }
 
-/** Replaces a file atomically, because other workers may be writing the same file. */
+/** Other workers may be writing the same file. */
 function writeAtomically(path: string, content: string | Buffer): string {
   const draft = `${path}.${process.pid}`
   writeFileSync(draft, content, { mode: 0o644 })
@@ -214,7 +217,7 @@ function writeEtc(directory: string): SystemView['etc'] {
 }
 
 /**
- * Picks a random user ID that no user of this machine has. Another sandbox is unlikely to have the same ID.
+ * Picks a random user ID that no user of this machine has.
  * @param map the content of `/proc/self/uid_map`, because a container may have only a few user IDs
  */
 export function pickHostUid(map: string, random = Math.random()): number {
@@ -224,7 +227,6 @@ export function pickHostUid(map: string, random = Math.random()): number {
     .map((line) => line.trim().split(/\s+/).map(Number) as [number, number, number])
   const [first, , size] = ranges.reduce((best, range) => (range[2] > best[2] ? range : best))
   const last = Math.min(first + size, 2 ** 31) - 1
-  // The upper half of the uids is used.
   return last - Math.floor((random * (last - first)) / 2)
 }
 

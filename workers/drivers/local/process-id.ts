@@ -4,11 +4,11 @@ import { readStat } from '../../../shared/platform/process-stat.mjs'
 
 export interface ProcessId {
   pid: number
-  /** The start time in clock ticks, and the boot ID. Does not change while the process lives. */
+  /** The start time in clock ticks, and the boot ID. */
   started: string
 }
 
-/** Returns the process that currently has this pid, or undefined if there is none or it is a zombie. */
+/** Returns undefined if no process has this pid or the process is a zombie. */
 export function identify(pid: number): ProcessId | undefined {
   const stat = readStat(pid)
   if (!stat || stat[0] === 'Z' || stat[0] === 'X') return undefined
@@ -17,7 +17,7 @@ export function identify(pid: number): ProcessId | undefined {
 
 export const isAlive = (id: ProcessId): boolean => identify(id.pid)?.started === id.started
 
-/** Kills a process. Does nothing if the process has ended, even if its pid has been reused. */
+/** Does nothing if the process has ended, even if its pid has been reused. */
 export function kill(id: ProcessId): void {
   if (!isAlive(id)) return
   killPid(id.pid)

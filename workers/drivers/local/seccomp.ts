@@ -1,23 +1,24 @@
 /**
- * Builds a seccomp filter: a classic BPF program that the kernel runs before each system call. The filter rejects
- * system calls that container runtimes also reject by default and that sandboxes do not need, to reduce the kernel's
- * attack surface. Programs for a different architecture, such as 32-bit programs, do not run. Pure.
+ * Builds a seccomp filter: a classic BPF program that the kernel runs before each system call. The filter
+ * rejects system calls that container runtimes also reject by default and that sandboxes do not need.
+ *
+ * Programs for a different architecture, such as 32-bit programs, do not run.
  */
 
 /** A system call's numbers on x86-64 and arm64. From 424 on, the numbers are the same on both. */
 type Numbers = readonly [x64: number | undefined, arm64: number | undefined]
 
-/** System calls that fail with ENOSYS, as on a kernel without them, so that libraries fall back to older calls. */
+/** These system calls fail with ENOSYS, so that libraries fall back to older calls. */
 const missing: Record<string, Numbers> = {
   io_uring_setup: [425, 425],
   io_uring_enter: [426, 426],
   io_uring_register: [427, 427],
-  // A filter cannot read the flags of `clone3`, which are in memory. Without `clone3`, libraries call `clone`, whose
-  // flags are in a register.
+  // A filter cannot read the flags of `clone3`, which are in memory. Without `clone3`, libraries call
+  // `clone`, whose flags are in a register.
   clone3: [435, 435],
 }
 
-/** System calls that fail with EPERM. */
+/** These system calls fail with EPERM. */
 const refused: Record<string, Numbers> = {
   add_key: [248, 217],
   request_key: [249, 218],
@@ -71,10 +72,7 @@ const socket: Numbers = [41, 198]
 const cloneNewUser = 0x10000000
 /** The flags CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWPID and CLONE_NEWNET. */
 const cloneNewOthers = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x20000000 | 0x40000000
-/**
- * Address family of sockets that connect a virtual machine to its host. Network namespaces do not confine these
- * sockets.
- */
+/** Sockets that connect a virtual machine to its host. Network namespaces do not confine them. */
 const AF_VSOCK = 40
 
 const architectures: Record<string, { audit: number; column: 0 | 1 }> = {
@@ -94,14 +92,17 @@ const retErrno = 0x00050000
 const load = (offset: number) => instruction(0x20, offset)
 const answer = (value: number) => instruction(0x06, value)
 const fail = (errno: number) => answer(retErrno | errno)
-/** Continues with the next instruction if the loaded value equals `value`; otherwise skips `skip` instructions. */
+/**
+ * Continues with the next instruction if the loaded value equals `value`, and skips `skip` instructions if
+ * not.
+ */
 const equals = (value: number, skip: number) => instruction(0x15, value, 0, skip)
 const differs = (value: number, skip: number) => instruction(0x15, value, skip, 0)
 const reaches = (value: number, skip: number) => instruction(0x35, value, 0, skip)
 const hasAnyOf = (bits: number, skip: number) => instruction(0x45, bits, 0, skip)
 
 /**
- * Builds the filter for a processor architecture.
+ *
  * @param arch the architecture, as in `process.arch`
  * @param mayUnshareUser whether `unshare` is allowed to create a user namespace
  * @returns undefined if the architecture is not supported

@@ -19,10 +19,13 @@ import { isAlive, type ProcessId } from './process-id.ts'
 export interface LocalPod {
   name: string
   uid: string
-  /** The sandbox that uses the pod. Absent for a warm pod. */
+  /** Absent for a warm pod. */
   sandboxId?: string | undefined
   installationId: string
-  /** When the pod was created. Like `deadline`, in milliseconds since 1970, by the clock that `readTime` reads. */
+  /**
+   * When the pod was created. Like `deadline`, in milliseconds since 1970, by the clock that `readTime`
+   * reads.
+   */
   born: number
   deadline: number
   isolation: Isolation
@@ -41,11 +44,11 @@ export type Isolation = 'root' | 'root-no-userns' | 'user'
 
 export type Life =
   | { stage: 'living' }
-  /** The pod's folder exists, but its worker died before it started the sandbox. The next `create` starts it. */
+  /** The worker died before it started the sandbox. The next `create` starts it. */
   | { stage: 'unborn' }
   | { stage: 'dead'; death: PodDeath }
 
-/** Name of a file whose modification time is used to read the file system's clock. */
+/** The modification time of this file is the file system's clock. */
 const clockFile = '.clock'
 
 export const podFolder = (directory: string, name: string): string => join(directory, name)
@@ -56,7 +59,7 @@ export async function readPod(directory: string, name: string): Promise<LocalPod
   return readJson<LocalPod>(join(podFolder(directory, name), 'pod.json'))
 }
 
-/** Returns the pods of all installations, including pods that are dead or not yet started. */
+/** Includes pods of all installations, and pods that are dead or not yet started. */
 export async function readPods(directory: string): Promise<LocalPod[]> {
   const names = await readdir(directory).catch(ignoreMissing)
   const pods = await Promise.all(
@@ -93,8 +96,8 @@ const dead = (reason: PodDeath['reason'], detail: string): Life => ({
 })
 
 /**
- * Returns the current time of the file system's clock, in milliseconds since 1970. Workers compare it with the
- * modification times of a supervisor's files.
+ * Returns the file system's time, in milliseconds since 1970. Workers compare it with the modification times
+ * of a supervisor's files.
  */
 export async function readTime(directory: string): Promise<number> {
   const path = join(directory, clockFile)
@@ -102,7 +105,7 @@ export async function readTime(directory: string): Promise<number> {
   return (await stat(path)).mtimeMs
 }
 
-/** Records that the pod is ready, so that its end no longer counts as a failed start. */
+/** Records that the pod became ready, so that a later exit is not counted as a failed start. */
 export async function noteReady(directory: string, pod: LocalPod): Promise<void> {
   await writeFile(join(podFolder(directory, pod.name), 'ready'), '').catch(ignoreMissing)
 }
@@ -110,7 +113,7 @@ export async function noteReady(directory: string, pod: LocalPod): Promise<void>
 export const readSupervisor = (directory: string, name: string): Promise<ProcessId | undefined> =>
   readJson<ProcessId>(join(podFolder(directory, name), 'supervisor.json'))
 
-/** Returns the content of a file, or undefined if it does not exist. */
+/** Returns undefined if the file does not exist. */
 export async function readText(path: string): Promise<string | undefined> {
   return readFile(path, 'utf8').catch(ignoreMissing)
 }
@@ -125,10 +128,7 @@ async function modifiedAt(path: string): Promise<number | undefined> {
   return (await stat(path).catch(ignoreMissing))?.mtimeMs
 }
 
-/**
- * Reports whether the kernel killed a process because the pod was out of memory. cgroup v1 counts these kills in
- * `memory.oom_control`, v2 in `memory.events`.
- */
+/** cgroup v1 counts these kills in `memory.oom_control`, v2 in `memory.events`. */
 async function wasOutOfMemory(pod: LocalPod): Promise<boolean> {
   for (const group of pod.cgroups) {
     for (const file of ['memory.oom_control', 'memory.events']) {
@@ -138,7 +138,7 @@ async function wasOutOfMemory(pod: LocalPod): Promise<boolean> {
   return false
 }
 
-/** Error codes that mean a missing file. ENODEV occurs if a control group is removed while one of its files is read. */
+/** ENODEV occurs if a control group is removed while one of its files is read. */
 const missingCodes = ['ENOENT', 'ENOTDIR', 'ENODEV']
 
 function ignoreMissing(error: NodeJS.ErrnoException): undefined {

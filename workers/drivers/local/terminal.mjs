@@ -1,23 +1,23 @@
 /**
- * Runs a process in a terminal. Node has no API for terminals, so `script` from util-linux creates the terminal and
- * forwards input and output, and `stty` sets the terminal's size.
+ * Runs a process in a terminal. Node has no API for terminals, so `script` from util-linux creates the
+ * terminal, and `stty` sets its size.
  */
 import { spawn } from 'node:child_process'
 import { accessSync, constants } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
 /**
- * Returns the argv and environment that run a process in a terminal.
+ *
  * @param request the process's argv and the terminal's initial size
- * @returns the argv and environment, and `follow`, which reads the terminal's path from a pipe and returns a function
- *   that changes the size. The pipe must be file descriptor 3 of the process
+ * @returns the argv and environment, and `follow`, which reads the terminal's path from a pipe and returns a
+ *   function that changes the size. The pipe must be file descriptor 3 of the process
  */
 export function onTerminal({ argv, tty }, env) {
   const missing = ['script', 'stty', 'tty'].find((name) => !isOnPath(name, env.PATH))
   if (missing)
     return { refusal: new Error(`no terminal: the program ${missing} is not installed on this machine`) }
-  // The shell leads the terminal's session, then becomes the process. With `iutf8`, a backspace erases a complete UTF-8
-  // character. A `stty` without `iutf8` support rejects the entire command.
+  // The shell leads the terminal's session, then becomes the process. With `iutf8`, a backspace erases a
+  // complete UTF-8 character. A `stty` without `iutf8` support rejects the entire command.
   const set = `stty iutf8 echo ${sizeArgs(tty)} 2>/dev/null || stty echo ${sizeArgs(tty)}`
   const inside = `tty >&3; exec 3>&-; ${set}; exec ${argv.map(quote).join(' ')}`
   return {
@@ -53,7 +53,7 @@ const isOnPath = (name, path) =>
     }
   })
 
-/** Sets the terminal's size. The kernel then sends SIGWINCH to the foreground processes. */
+/** The kernel then sends SIGWINCH to the foreground processes. */
 function setSize(path, size, env) {
   return new Promise((resolve) => {
     const stty = spawn('stty', ['-F', path, ...sizeArgs(size).split(' ')], { stdio: 'ignore', env })
