@@ -52,6 +52,12 @@ export function preferRow<T extends ExecOutcome>(reported: T, row: ShownExec): T
   return { ...reported, status, exit_code, signal, reason, start_error, truncated, duration_ms }
 }
 
+/** Adds the fields that are missing in the results of workers of an earlier version during an upgrade. */
+export const withDefaults = (reported: ExecResult): ExecResult => ({
+  ...{ pid: null, start_error: null, output_encoding: 'utf-8' as const },
+  ...reported,
+})
+
 export interface StartedExec {
   accountId: string
   sandboxId: string
