@@ -1,5 +1,6 @@
 import type { Migration } from '@mikro-orm/migrations'
 import { First } from './20261126_first.ts'
+import { ExecStart } from './20261127_exec_start.ts'
 
 interface Runnable extends Migration {
   up(): Promise<void> | void
@@ -13,4 +14,9 @@ export interface ListedMigration {
 
 export const migrationsList: ListedMigration[] = [
   { name: '20261126_first', class: First, description: 'creating all tables' },
+  {
+    name: '20261127_exec_start',
+    class: ExecStart,
+    description: 'adding the process IDs and start errors of commands',
+  },
 ]

@@ -1,7 +1,7 @@
 /** Maps each RPC to its handler. The compiler reports an RPC without a handler. */
 import { attachPath, portPath } from '../shared/rpc/calls.ts'
 import { attach } from './exec/attach.ts'
-import { exec, getExec, stopExec } from './exec/calls.ts'
+import { exec, getExec, runningPids, stopExec } from './exec/calls.ts'
 import type { ExecContext } from './exec/context.ts'
 import { resetSandbox } from './exec/reset.ts'
 import { execEvents, followExec, readOutput, writeStdin } from './exec/streams.ts'
@@ -16,6 +16,7 @@ import { openPort } from './sandbox/port.ts'
 export const calls: CallHandlers<ExecContext> = {
   exec,
   getExec,
+  runningPids,
   stopExec,
   resetSandbox,
   viewFile,

@@ -46,11 +46,17 @@ export async function findExitStatus(
  */
 export function preferRow<T extends ExecOutcome>(reported: T, row: ShownExec): T {
   if (row.status === 'running') return reported
-  const { status, exit_code, signal, reason } = row
+  const { status, exit_code, signal, reason, start_error } = row
   const truncated = reported.truncated || row.truncated
   const duration_ms = row.duration_ms ?? reported.duration_ms
-  return { ...reported, status, exit_code, signal, reason, truncated, duration_ms }
+  return { ...reported, status, exit_code, signal, reason, start_error, truncated, duration_ms }
 }
+
+/** Adds the fields that are missing in the results of workers of an earlier version during an upgrade. */
+export const withDefaults = (reported: ExecResult): ExecResult => ({
+  ...{ pid: null, start_error: null, output_encoding: 'utf-8' as const },
+  ...reported,
+})
 
 export interface StartedExec {
   accountId: string
@@ -112,6 +118,7 @@ export const withoutOutput = (ended: ExecOutcome): ExecResult => ({
   stdout: '',
   stderr: '',
   lossy: false,
+  output_encoding: 'utf-8',
   truncated: ended.truncated || ended.stdout_bytes + ended.stderr_bytes > 0,
 })
 
@@ -135,7 +142,9 @@ export function writeLastEvents(known: ExecOutcome, lastEventId: string | undefi
     stderr_bytes: ended.stderr_bytes - stderr,
   }
   return Buffer.concat([
-    lastEventId === undefined ? Buffer.from(formatEvent('0-0', 'start', { id: ended.id })) : noBytes,
+    lastEventId === undefined
+      ? Buffer.from(formatEvent('0-0', 'start', { id: ended.id, pid: ended.pid }))
+      : noBytes,
     missed.stdout_bytes + missed.stderr_bytes > 0 ? Buffer.from(formatEvent(id, 'gap', missed)) : noBytes,
     Buffer.from(formatEvent(id, 'exit', ended)),
   ])
@@ -205,11 +214,13 @@ async function insertLost(
 
 const describeUnseen = (id: string, startedAt: Date, sandbox: SandboxOfAccount): ExecOutcome => ({
   id,
+  pid: null,
   ...(sandbox.destroyed_at
     ? { status: 'killed', reason: sandbox.destroy_reason ?? null }
     : { status: 'lost', reason: workerLost }),
   exit_code: null,
   signal: null,
+  start_error: null,
   stdout_bytes: 0,
   stderr_bytes: 0,
   truncated: true,
@@ -221,9 +232,11 @@ function readRow(row: ShownExec, sandbox: SandboxOfAccount): ExecOutcome {
   const startedAt = row.started_at
   const outcome: ExecOutcome = {
     id: row.id,
+    pid: row.command_pid,
     status: row.status,
     exit_code: row.exit_code,
     signal: row.signal,
+    start_error: row.start_error,
     stdout_bytes: row.stdout_bytes,
     stderr_bytes: row.stderr_bytes,
     truncated: row.truncated,

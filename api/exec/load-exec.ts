@@ -85,6 +85,23 @@ export async function summarize(
   }
 }
 
+/** Asks the workers for the pids of running commands. Omits those of unavailable workers. */
+export async function findPids(
+  { workers }: App,
+  rows: ShownExec[],
+  sandbox: SandboxOfAccount,
+  { signal, ...ids }: RequestIds & { signal: AbortSignal },
+): Promise<Record<string, number | null>> {
+  if (sandbox.destroyed_at) return {}
+  const running = rows.filter(({ status }) => status === 'running')
+  const workerIds = new Set(running.map(({ worker_id }) => worker_id))
+  const args = { ...ids, sandboxId: sandbox.id }
+  const found = [...workerIds].map((workerId) =>
+    workers.call('runningPids', args, { workerId, signal, timeoutMs: marginMs }).catch(() => ({})),
+  )
+  return Object.assign({}, ...(await Promise.all(found)))
+}
+
 /** Returns an empty string if the encryption key is no longer configured. */
 function openLine(open: () => string): string {
   try {

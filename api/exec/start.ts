@@ -20,6 +20,7 @@ import {
   exitStatusWithoutWorker,
   type StartedExec,
   warnOfReportedLoss,
+  withDefaults,
   withoutOutput,
   writeLastEvents,
 } from './exit-status.ts'
@@ -48,7 +49,7 @@ export async function runToResult(
   const maxMs = key ? leftMs : Math.min(request.timeout_ms ?? limits.execTimeoutMs, leftMs)
   const timeoutMs = marginMs + (mode === 'background' ? 0 : maxMs)
   try {
-    const result = await app.workers.call('exec', { ...args, mode }, { signal, timeoutMs })
+    const result = withDefaults(await app.workers.call('exec', { ...args, mode }, { signal, timeoutMs }))
     if (result.status === 'lost') void warnOfReportedLoss(app, { ...started, execId: result.id })
     return result
   } catch (error) {
@@ -82,7 +83,7 @@ export async function resultOf(
   there: CallOptions,
 ): Promise<ExecResult> {
   try {
-    return await app.workers.call('getExec', args, there)
+    return withDefaults(await app.workers.call('getExec', args, there))
   } catch (error) {
     if (!(error instanceof CallLost) && !isForgotten(error)) throw error
     return withoutOutput(await exitStatusWithoutWorker(app, started))

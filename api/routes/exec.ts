@@ -2,8 +2,9 @@ import { exec as contract } from '../../shared/contract/exec.ts'
 import { listExecs as listRows } from '../../shared/data/execs.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import { assertAllowed, countRefused } from '../exec/allowlist.ts'
-import { findExitStatus, preferRow, withoutOutput } from '../exec/exit-status.ts'
+import { findExitStatus, preferRow, withDefaults, withoutOutput } from '../exec/exit-status.ts'
 import {
+  findPids,
   loadExec,
   loadExecInRunningSandbox,
   marginMs,
@@ -42,13 +43,18 @@ export const execCommand = route(
 
 export const listExecs = route(
   contract.listExecs,
-  async ({ account, params, query: { limit, cursor }, requestId }, app) => {
+  async ({ account, params, query: { limit, cursor }, requestId, signal }, app) => {
     const { db } = app.context
     const ids = { accountId: account.id, requestId }
     const sandbox = await loadSandbox(db, account.id, params.id)
     const rows = await listRows(db, { sandboxId: sandbox.id, limit: limit + 1, before: cursor ?? null })
     const { data, next_cursor } = takePage(rows, limit)
-    return { data: await Promise.all(data.map((row) => summarize(app, row, sandbox, ids))), next_cursor }
+    const summaries = await Promise.all(data.map((row) => summarize(app, row, sandbox, ids)))
+    const pids = await findPids(app, data, sandbox, { ...ids, signal })
+    return {
+      data: summaries.map((exec) => ({ ...exec, pid: exec.pid ?? pids[exec.id] ?? null })),
+      next_cursor,
+    }
   },
 )
 
@@ -60,7 +66,7 @@ export const getExec = route(contract.getExec, async (call, app) => {
     : app.workers.call('getExec', { ...args, wait: false }, options)
   const found =
     asked && (await unlessForgotten(asked).catch(reportUnresponsive('Nothing has changed. Try again.')))
-  if (found) return preferRow(found, row)
+  if (found) return preferRow(withDefaults(found), row)
   return withoutOutput(await findExitStatus(app, row, sandbox, args))
 })
 
@@ -104,7 +110,7 @@ export const stopExec = route(contract.stopExec, async (call, app) => {
         'The signal may not have been delivered. Get the command to check whether it is still running.',
       ),
     )
-  return preferRow((await unlessForgotten(stopped)) ?? refuse('exec_finished', over), row)
+  return preferRow(withDefaults((await unlessForgotten(stopped)) ?? refuse('exec_finished', over)), row)
 })
 
 export const attachExec = route(contract.attachExec, async (call, app) => {

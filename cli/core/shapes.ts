@@ -30,9 +30,11 @@ export const sandboxFields = fields({
 
 const summary = {
   id: 1,
+  pid: 1,
   status: 1,
   exit_code: 1,
   signal: 1,
+  start_error: 1,
   stdout_bytes: 1,
   stderr_bytes: 1,
   truncated: 1,
@@ -42,7 +44,13 @@ const summary = {
 } as const
 
 export const execOutcomeFields = fields(summary satisfies All<ExecOutcome>)
-export const execFields = fields({ ...summary, stdout: 1, stderr: 1, lossy: 1 } satisfies All<ExecResult>)
+export const execFields = fields({
+  ...summary,
+  stdout: 1,
+  stderr: 1,
+  lossy: 1,
+  output_encoding: 1,
+} satisfies All<ExecResult>)
 
 export const execSummaryFields = fields({
   ...summary,

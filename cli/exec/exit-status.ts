@@ -1,5 +1,5 @@
 import { constants } from 'node:os'
-import type { ExecOutcome } from '../../shared/contract/exec.ts'
+import type { ExecOutcome, StartError } from '../../shared/contract/exec.ts'
 import { clientDisconnected } from '../../shared/contract/exec-events.ts'
 import { destroyReasonOf } from '../core/destroy-reasons.ts'
 import { CliError, exitCodes } from '../core/errors.ts'
@@ -16,6 +16,7 @@ export function noteExitStatus(ended: ExecOutcome, note: (text: string) => void)
   if (status === 'exited' || status === 'signaled') {
     if (reason) note(`sandlot: ${reason}`)
   }
+  if (ended.start_error) note(`sandlot: ${startErrors[ended.start_error]}`)
   if (status === 'timed_out') note(`sandlot: timed out after ${Math.round(duration_ms)} ms`)
   if (status === 'lost') {
     note(`sandlot: the command was lost${why}. It is unknown whether the command ran and how it exited.`)
@@ -25,6 +26,14 @@ export function noteExitStatus(ended: ExecOutcome, note: (text: string) => void)
       ? " The client was disconnected for longer than the command's grace period (--grace)."
       : ''
   if (status === 'killed') note(`sandlot: the command was killed${why}.${rule}`)
+}
+
+/** Notes about commands that never ran. */
+const startErrors: Record<StartError, string> = {
+  not_found: 'the command did not run, because its program was not found in the session.',
+  not_executable:
+    'the command did not run, because its program is a directory or not executable. `chmod +x` makes a file executable.',
+  no_such_directory: 'the command did not run, because its working directory (--cwd) cannot be entered.',
 }
 
 /** Reports a command's exit status, once its output has been printed. @returns the client's exit code */

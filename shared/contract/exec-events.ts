@@ -12,7 +12,7 @@ export interface OutputOffset {
 export type OutputData = { text: string } | { base64: string }
 
 export type ExecEvent = { id: string } & (
-  | { event: 'start'; data: { id: string } }
+  | { event: 'start'; data: { id: string; pid: number | null } }
   | { event: 'stdout' | 'stderr'; data: OutputData }
   | { event: 'gap'; data: { stdout_bytes: number; stderr_bytes: number } }
   | { event: 'exit'; data: ExecOutcome }

@@ -6,6 +6,13 @@ import { bytes, bytesOf, Content, Environment, pathBytes, Text, whole, withMaxBy
 
 const argument = (min: number) => bytes(Text, min, limits.argumentBytes)
 
+/** Reasons why a command never ran. */
+export const startErrors = ['not_found', 'not_executable', 'no_such_directory'] as const
+export type StartError = (typeof startErrors)[number]
+
+/** A pattern that also checks the length takes 100 ms for 1 MiB. */
+const base64 = /^[A-Za-z0-9+/]*={0,2}$/
+
 const execStatuses = ['exited', 'signaled', 'timed_out', 'killed', 'lost', 'running'] as const
 
 export const ExecRequest = z
@@ -32,6 +39,24 @@ export const ExecRequest = z
       }),
     env: Environment.optional(),
     stdin: Content.optional().meta({ description: 'UTF-8 text' }),
+    stdin_base64: z
+      .string()
+      .regex(base64, 'must be base64')
+      .refine((text) => text.length % 4 === 0, 'must be base64 with padding')
+      .optional()
+      .meta({
+        description: 'Bytes in base64, in place of `stdin`',
+        contentEncoding: 'base64',
+        examples: ['iVBORw0KGgo='],
+      }),
+    output_encoding: z
+      .enum(['utf-8', 'base64'])
+      .optional()
+      .meta({
+        description:
+          'How results of this command contain stdout and stderr. The default is utf-8. base64 keeps bytes that are not ' +
+          'UTF-8. Events are not affected',
+      }),
     timeout_ms: z.int().min(1).optional().meta({
       description:
         'Maximum run time, in milliseconds. It cannot exceed the remaining lifetime of the sandbox, which is also the default for streamed, background and interactive commands. For other commands, the default is 60000',
@@ -68,11 +93,20 @@ export const ExecRequest = z
       bytesOf([command].flat()) + bytesOf(Object.entries(env ?? {}).flat()) <= limits.argumentsBytes,
     `the command and its environment must have at most ${limits.argumentsBytes} bytes in total`,
   )
+  .refine(({ stdin, stdin_base64 }) => stdin === undefined || stdin_base64 === undefined, {
+    path: ['stdin'],
+    message: 'and stdin_base64 are mutually exclusive',
+  })
+  .meta({ not: { required: ['stdin', 'stdin_base64'] } })
 export type ExecRequest = z.infer<typeof ExecRequest>
 
 export const ExecResult = z
   .object({
     id: z.string(),
+    pid: z
+      .int()
+      .nullable()
+      .meta({ description: "Process ID in the sandbox's own PID namespace; null if it is not known" }),
     status: z.enum(execStatuses).meta({
       description:
         'exited and signaled mean that the exit status was observed. lost means that it was not observed, because a ' +
@@ -83,6 +117,16 @@ export const ExecResult = z
       .nullable()
       .meta({ description: 'The exit code; null unless the command exited normally' }),
     signal: z.string().nullable(),
+    start_error: z
+      .enum(startErrors)
+      .nullable()
+      .meta({
+        description:
+          'Why the command never ran, next to exit code 126 or 127: the program does not exist, it is a directory or not ' +
+          'executable, or `cwd` cannot be entered. It is null if the program started, even if the program itself exits ' +
+          'with 126 or 127, or if its interpreter is missing',
+        examples: ['not_found'],
+      }),
     stdout: z.string(),
     stderr: z.string(),
     stdout_bytes: z
@@ -97,6 +141,9 @@ export const ExecResult = z
       description:
         'Whether stdout or stderr contains \ufffd in place of bytes that are not UTF-8. …/output returns the raw bytes',
     }),
+    output_encoding: z
+      .enum(['utf-8', 'base64'])
+      .meta({ description: 'The encoding of stdout and stderr, as requested when the command was started' }),
     started_at: Time,
     duration_ms: z.number(),
     reason: z
@@ -112,7 +159,7 @@ export const ExecResult = z
   .meta({ id: 'ExecResult' })
 export type ExecResult = z.infer<typeof ExecResult>
 /** Events and database rows contain the result without its output. */
-export type ExecOutcome = Omit<ExecResult, 'stdout' | 'stderr' | 'lossy'>
+export type ExecOutcome = Omit<ExecResult, 'stdout' | 'stderr' | 'lossy' | 'output_encoding'>
 
 /** Credential, scope and rate limit bucket of all routes that operate inside a sandbox. */
 export const inside = { credential: 'key', scope: 'run', bucket: 'sandbox_ops' } as const
@@ -128,7 +175,12 @@ const ByExec = z.object({ id: Id, exec_id: Id })
 const execErrors = [...insideErrors, 'exec_not_found'] as const
 
 /** An item in the list of commands. */
-export const ExecSummary = ExecResult.omit({ stdout: true, stderr: true, lossy: true })
+export const ExecSummary = ExecResult.omit({
+  stdout: true,
+  stderr: true,
+  lossy: true,
+  output_encoding: true,
+})
   .extend({
     command: z
       .string()

@@ -106,7 +106,10 @@ export const tools = {
     endpoint: exec.execCommand,
     ...changes,
     openWorld: true,
-    without: ['background', 'tty', 'rows', 'columns', 'grace_ms', 'reveal'],
+    without: [
+      ...['background', 'tty', 'rows', 'columns', 'grace_ms', 'reveal'],
+      ...['stdin_base64', 'output_encoding'],
+    ],
     inputs: {
       timeout_ms: 'Maximum run time in milliseconds, at most the remaining lifetime of the session',
     },

@@ -48,6 +48,7 @@ export const insertExec = (db: Queries, started: StartedExec) =>
 
 interface Ended extends ExecEnding {
   id: string
+  pid: number | null
   stdout_bytes: number
   stderr_bytes: number
   truncated: boolean
@@ -62,6 +63,7 @@ const endBy = (it: Ended, condition: RawBuilder<unknown>) => sql<{ id: string }>
       from exec where id = ${it.id})
   update exec
      set status = ${it.status}, exit_code = ${it.exit_code}, signal = ${it.signal}, reason = ${it.reason},
+         start_error = ${it.start_error}, command_pid = ${it.pid}::int,
          stdout_bytes = ${it.stdout_bytes}, stderr_bytes = ${it.stderr_bytes}, truncated = ${it.truncated},
          duration_ms = ${it.duration_ms}
     from commit_mode
@@ -85,7 +87,7 @@ const settle = statement<{ id: string; isLost: boolean }>()('command has ended',
     .updateTable('exec')
     .set({ is_left: sql<boolean>`is_left and ${isLost}::boolean` })
     .where('id', '=', id)
-    .returning(['status', 'exit_code', 'signal', 'reason']),
+    .returning(['status', 'exit_code', 'signal', 'reason', 'start_error']),
 )
 
 /**

@@ -30,6 +30,8 @@ export const shownColumns = [
   'exit_code',
   'signal',
   'reason',
+  'start_error',
+  'command_pid',
   'stdout_bytes',
   'stderr_bytes',
   'truncated',
@@ -39,7 +41,7 @@ export const shownColumns = [
 
 export type ShownExec = Pick<ExecRow, (typeof shownColumns)[number]>
 
-export type ExecEnding = Pick<ExecRow, 'status' | 'exit_code' | 'signal' | 'reason'>
+export type ExecEnding = Pick<ExecRow, 'status' | 'exit_code' | 'signal' | 'reason' | 'start_error'>
 
 export const workerLost = 'the worker that ran it was lost'
 

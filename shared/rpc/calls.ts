@@ -19,6 +19,8 @@ export interface Calls {
   exec: { args: StartExec; result: ExecResult }
   /** With `wait`, waits until the command has exited. */
   getExec: { args: OneExec & { wait: boolean }; result: ExecResult }
+  /** Returns the pid of each of the sandbox's commands that run on this worker. */
+  runningPids: { args: InSandbox; result: Record<string, number | null> }
   stopExec: { args: OneExec & { signal: string }; result: ExecResult }
   /** Kills all processes in the sandbox, and waits until commands can run again. */
   resetSandbox: { args: InSandbox; result: Record<string, never> }

@@ -31,6 +31,7 @@ test('reports missing output bytes as a gap before the exit event', async () => 
 const reason = 'the end of its stderr was not received, so stderr may be incomplete'
 const cut: ExecOutcome = {
   ...{ id: 'exec_1', status: 'exited', exit_code: 6, signal: null, reason, truncated: true },
+  ...{ pid: 7, start_error: null },
   ...{ stdout_bytes: 3, stderr_bytes: 0, started_at: '2026-11-24T12:00:00.000Z', duration_ms: 5 },
 }
 

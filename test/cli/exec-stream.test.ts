@@ -229,6 +229,17 @@ test.each([
   expect(describeStatus(end).text).toBe(`killed with its session: ${why}`)
 })
 
+test.each([
+  ['not_found', ['no-such-program'], 127, 'its program was not found in the session'],
+  ['not_executable', ['/etc'], 126, 'its program is a directory or not executable'],
+  ['no_such_directory', ['--cwd', '/nowhere', 'pwd'], 126, 'its working directory (--cwd) cannot be entered'],
+])('exec prints a note about the start error %s', async (_, args, code, why) => {
+  const ran = await exec(args)
+  expect(ran.code).toBe(code)
+  expect(ran.stderr).toContain(`\nsandlot: the command did not run, because ${why}.`)
+  expect((await exec(['-c', `exit ${code}`])).stderr).toBe('')
+})
+
 test('exec suggests -s if the command is the name of a session', async () => {
   const hint = `To run it in the session "${user.id}": sandlot exec --session ${user.id} uname -a\n`
   const plain = await exec([user.id, 'uname', '-a'])

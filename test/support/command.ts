@@ -16,6 +16,7 @@ export const makeCommand = (
       ...of,
       graceMs: more.grace_ms ?? limits.graceMs.default,
       needsClient: more.grace_ms !== undefined,
+      outputEncoding: 'utf-8',
       startedAt: new Date(),
     },
     async () => undefined,

@@ -77,7 +77,7 @@ test("commands with slow readers share their sandbox's output limit", async () =
 test('missing output sets the field `truncated`', () => {
   const whole = makeCommand()
   const cut = makeCommand()
-  const ending = { status: 'exited', exit_code: 6, signal: null, reason: null } as const
+  const ending = { status: 'exited', exit_code: 6, signal: null, reason: null, start_error: null } as const
   whole.finish(ending)
   cut.finish(ending, true)
   expect(whole.summary().truncated).toBe(false)
@@ -103,7 +103,13 @@ test('when the total output exceeds the limit, the output of the largest account
   expect(small.sums.output).toBeLessThanOrEqual(20 * mib)
   expect([first, second, other].map(({ log }, at) => log.keptBytes < kept[at]!)).toEqual([true, false, false])
   for (const sandboxId of ['a1', 'a2', 'b1', 'c1'])
-    commands.markDestroyed(sandboxId, { status: 'killed', exit_code: null, signal: null, reason: null })
+    commands.markDestroyed(sandboxId, {
+      status: 'killed',
+      exit_code: null,
+      signal: null,
+      reason: null,
+      start_error: null,
+    })
 })
 
 test('a command stays pending until a client receives its exit status or a timeout expires', async () => {
@@ -111,7 +117,7 @@ test('a command stays pending until a client receives its exit status or a timeo
   const command = makeCommand()
   commands.add(command)
   expect(commands.pendingCount).toBe(1)
-  command.finish({ status: 'exited', exit_code: 0, signal: null, reason: null })
+  command.finish({ status: 'exited', exit_code: 0, signal: null, reason: null, start_error: null })
   await command.ended
   expect(command.isPending(60_000)).toBe(true)
   expect(command.isPending(0)).toBe(false)

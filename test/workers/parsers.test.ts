@@ -157,7 +157,7 @@ test('output becomes events that pass through the API unchanged, wherever the ch
     fc.asyncProperty(writes, cuts, async (writes, lengths) => {
       const command = makeCommand()
       for (const [stream, bytes] of writes) await command.take(stream, bytes)
-      command.finish({ status: 'exited', exit_code: 0, signal: null, reason: null })
+      command.finish({ status: 'exited', exit_code: 0, signal: null, reason: null, start_error: null })
       const out = new PassThrough({ highWaterMark: 1024 * 1024 })
       await writeEvents(command, undefined, out)
       const text = String(out.read())

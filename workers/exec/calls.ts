@@ -18,6 +18,13 @@ export const getExec: CallHandler<'getExec', ExecContext> = async (args, worker,
   return command.result()
 }
 
+export const runningPids: CallHandler<'runningPids', ExecContext> = async (args, worker) => {
+  const commands = worker.commands
+    .of(args.sandboxId)
+    .filter(({ id }) => worker.commands.find(id, args.accountId))
+  return Object.fromEntries(commands.map((command) => [command.id, command.start().pid]))
+}
+
 export const stopExec: CallHandler<'stopExec', ExecContext> = async (args, worker) => {
   const command = worker.commands.get(args)
   await command.signal(args.signal)

@@ -11,10 +11,12 @@ import { AttachedClients } from './attached-clients.ts'
 import { OutputLog, type StreamName } from './output-log.ts'
 import { finished, StdinFeed } from './stdin-feed.ts'
 
-export type ExitStatus = Pick<ExecResult, 'status' | 'exit_code' | 'signal' | 'reason'>
+export type ExitStatus = Pick<ExecResult, 'status' | 'exit_code' | 'signal' | 'reason' | 'start_error'>
 
 /** How long clients wait for PostgreSQL to commit the exit status. */
 const commitWaitMs = 10_000
+
+const running = { status: 'running', exit_code: null, signal: null, reason: null, start_error: null } as const
 
 export const withoutExitCode = (
   status: 'timed_out' | 'killed' | 'lost',
@@ -24,9 +26,12 @@ export const withoutExitCode = (
   exit_code: null,
   signal: null,
   reason,
+  start_error: null,
 })
 
 export interface Body {
+  /** The command's own process; undefined if it is not known. */
+  pid: number | undefined
   signal(name: string): Promise<void>
   /** Sends TERM, then KILL after a delay. Resolves when the command has ended or could not be killed. */
   end(): Promise<void>
@@ -45,6 +50,7 @@ export interface CommandFacts {
    * period.
    */
   needsClient: boolean
+  outputEncoding: ExecResult['output_encoding']
   startedAt: Date
 }
 
@@ -73,6 +79,7 @@ export class Command {
   private redactors: Record<StreamName, Redactor> | undefined
   private durationMs = 0
   private isCut = false
+  private pid: number | null = null
   private body: Body | undefined
   /**
    * Exit status to report when this worker stops the command. Overrides the status that the shell reports.
@@ -128,6 +135,7 @@ export class Command {
 
   begin(body: Body, stdin: Writable): void {
     this.body = body
+    this.pid = body.pid ?? null
     this.stdin.open(stdin)
     this.begun.resolve()
     // The command may have been stopped while it was starting.
@@ -217,12 +225,19 @@ export class Command {
 
   result(): ExecResult {
     const { stdout, stderr } = this.inline
+    const { outputEncoding } = this.facts
     return {
       ...this.summary(),
-      stdout: stdout.toString(),
-      stderr: stderr.toString(),
-      lossy: !(stdout.isText && stderr.isText),
+      stdout: stdout.toBuffer().toString(outputEncoding),
+      stderr: stderr.toBuffer().toString(outputEncoding),
+      lossy: outputEncoding === 'utf-8' && !(stdout.isText && stderr.isText),
+      output_encoding: outputEncoding,
     }
+  }
+
+  /** Returns the data of the `start` event. */
+  start(): { id: string; pid: number | null } {
+    return { id: this.id, pid: this.pid }
   }
 
   summary(): ExecOutcome {
@@ -232,7 +247,8 @@ export class Command {
     }
     return {
       id: this.id,
-      ...(this.recorded ?? { status: 'running', exit_code: null, signal: null, reason: null }),
+      pid: this.pid,
+      ...(this.recorded ?? running),
       stdout_bytes: this.inline.stdout.bytes,
       stderr_bytes: this.inline.stderr.bytes,
       truncated: this.isCut || this.inline.stdout.truncated || this.inline.stderr.truncated,

@@ -38,7 +38,8 @@ export async function describeExit(
     ...(end.isCut ? ['the end of its stderr was not received, so stderr may be incomplete'] : []),
   ]
   const reason = remarks.length > 0 ? remarks.join('; ') : null
-  return { status: signal ? 'signaled' : 'exited', exit_code: end.code, signal, reason }
+  const start_error = end.startError ?? null
+  return { status: signal ? 'signaled' : 'exited', exit_code: end.code, signal, reason, start_error }
 }
 
 /**

@@ -8,13 +8,10 @@ export class RequestStdin {
   private readonly reservation: Reservation
   private bytes: Buffer | undefined
 
-  /**
-   *
-   * @param held the request's reservation; the bytes of `text` move from it to a separate reservation
-   */
-  constructor(held: Reservation, text: string) {
-    this.bytes = Buffer.from(text)
-    this.reservation = held.move('stdin', this.bytes.length)
+  /** @param held the request's reservation; the bytes move from it to a separate reservation */
+  constructor(held: Reservation, bytes: Buffer) {
+    this.bytes = bytes
+    this.reservation = held.move('stdin', bytes.length)
   }
 
   /** Returns the bytes on the first call, then undefined. The bytes stay reserved until {@link free}. */

@@ -18,7 +18,7 @@ import type { Context } from '../../shared/platform/context.ts'
 import { unavailable } from '../../shared/platform/problem.ts'
 import { hashOfRequest, isHashOf } from '../../shared/platform/request-hash.ts'
 import type { StartExec } from '../../shared/rpc/calls.ts'
-import type { ExitStatus } from './command.ts'
+import { type ExitStatus, withoutExitCode } from './command.ts'
 import { notRun, type RefusedExecs } from './refused-execs.ts'
 
 export interface ExistingExec {
@@ -84,12 +84,7 @@ export async function recordExit(db: Queries, end: ExecOutcome): Promise<ExitSta
   if (await writeExit(db, end)) return undefined
   const sandbox = await findDestroyReasonOfExec(db, end.id)
   if (sandbox) {
-    const killed = {
-      status: 'killed',
-      exit_code: null,
-      signal: null,
-      reason: sandbox.destroy_reason,
-    } as const
+    const killed = withoutExitCode('killed', sandbox.destroy_reason)
     if (await writeExitUnconditionally(db, { ...end, ...killed })) return killed
   }
   // The command has ended, so the reconciler need not kill it.

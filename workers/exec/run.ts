@@ -67,7 +67,9 @@ export function bodyOf(
   ended: Promise<unknown>,
   closeable: { close(): void },
 ): Body {
+  const { leader, command, isSlot } = processes
   return {
+    pid: isSlot ? command : leader,
     async signal(name) {
       const isDone = await signalGroup(worker.driver, processes, name)
       if (!isDone || name !== 'KILL') return

@@ -101,14 +101,17 @@ const factsOf = ({ request, execId: id, sandboxId, accountId, mode }: StartExec)
   ...{ id, sandboxId, accountId, startedAt: new Date() },
   graceMs: request.grace_ms ?? limits.graceMs.default,
   needsClient: mode !== 'background' || hasGrace(request),
+  outputEncoding: request.output_encoding ?? 'utf-8',
 })
 
 /** Removes stdin from the request, so that its memory can be freed as soon as the bytes have been written. */
 function takeInput(args: StartExec, held: Reservation): Input {
   const { request } = args
-  const { stdin, background } = request
+  const { stdin, stdin_base64, background } = request
   delete request.stdin
-  return { stdin: stdin?.length ? new RequestStdin(held, stdin) : undefined, background }
+  delete request.stdin_base64
+  const bytes = stdin_base64 === undefined ? Buffer.from(stdin ?? '') : Buffer.from(stdin_base64, 'base64')
+  return { stdin: bytes.length > 0 ? new RequestStdin(held, bytes) : undefined, background }
 }
 
 interface Start extends Pick<Wire, 'isAwaited'> {

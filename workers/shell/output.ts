@@ -41,15 +41,17 @@ export class BoundedOutput {
     return this.bytes > this.keptBytes
   }
 
-  /**
-   * Returns the start and the end, separated by a line with the number of dropped bytes. Invalid UTF-8
-   * becomes U+FFFD.
-   */
+  /** Like {@link toBuffer}. Invalid UTF-8 becomes U+FFFD. */
   toString(): string {
+    return this.toBuffer().toString('utf8')
+  }
+
+  /** Returns the start and the end, separated by a line with the number of dropped bytes. */
+  toBuffer(): Buffer {
     const [head, tail] = this.parts()
-    if (!tail) return head.toString('utf8')
+    if (!tail) return head
     const dropped = this.bytes - head.length - tail.length
-    return `${head.toString('utf8')}\n[... ${dropped} bytes left out ...]\n${tail.toString('utf8')}`
+    return Buffer.concat([head, Buffer.from(`\n[... ${dropped} bytes left out ...]\n`), tail])
   }
 
   get isText(): boolean {

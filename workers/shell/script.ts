@@ -92,15 +92,34 @@ const pathWord = (path: string | Buffer): string => {
 export const sentinelPrefix = '\x1e'
 
 /**
- * The shell prints this after the pid if the command runs in `/`, because the workspace could not be entered.
+ * Enters the working directory if possible, then prints `$sandlot`, the pid. The shell appends ` /` if the
+ * directory cannot be entered, and ` !` if no file on the PATH can be executed as the program.
  */
-export const inRoot = ' /'
+const enterAndPrint = (command: ShellCommand, prefix = ''): string => {
+  const note = (mark: string) => `sandlot="$sandlot ${mark}"`
+  const enter =
+    command.cwd === undefined
+      ? `cd "$HOME" 2>/dev/null || { cd /; ${note('/')}; }`
+      : `cd ${pathWord(command.cwd)} 2>/dev/null || ${note('/')}`
+  const [program] = command.argv
+  // The shell itself is /bin/sh.
+  const isKnown = typeof program !== 'string' || program === '/bin/sh'
+  const check = isKnown ? '' : `${isExecutable(program, command.env?.PATH)} || ${note('!')}; `
+  return `${enter}; ${check}echo "${prefix}$sandlot"`
+}
 
-/** Enters the default directory if possible, then prints a line. */
-const enterAndPrint = ({ cwd }: ShellCommand, line: string): string =>
-  cwd === undefined
-    ? `if cd "$HOME" 2>/dev/null; then echo ${line}; else cd /; echo ${line}${inRoot}; fi`
-    : `echo ${line}`
+/** Matches what {@link enterAndPrint} prints after its prefix. The pid is missing if `/proc` is unreadable. */
+export const startedLine = /^([1-9]\d{0,9})?( \/)?( !)?\r?$/
+
+/** Returns a shell condition that starts no process and sets no variable, which the program would inherit. */
+function isExecutable(program: string, path: string | undefined): string {
+  const word = quote(toBytes(program))
+  const isFile = '[ -f "$2" ] && [ -x "$2" ]'
+  if (program.includes('/')) return `set -- '' ${word}; ${isFile}`
+  const places = path === undefined ? '"$PATH:"' : quote(toBytes(`${path}:`))
+  const next = `set -- "\${1#*:}" "\${1%%:*}"; set -- "$1" "\${2:-.}"/${word}`
+  return `set -- ${places}; while [ "$1" ]; do ${next}; ${isFile} && break; done`
+}
 
 /**
  * Builds the script for one command. The process that becomes the command first prints the sentinel and its
@@ -116,7 +135,7 @@ export function scriptFor(command: ShellCommand, sentinel: string): Buffer {
     'trap : TERM INT HUP QUIT USR1 USR2 ABRT ALRM BUS FPE ILL PIPE PROF SEGV SYS TRAP VTALRM XCPU XFSZ',
     // Keeps the shell's own message about a killed command out of the command's stderr.
     'exec 9>&2 2>/dev/null',
-    `( read -r sandlot </proc/self/stat; ${enterAndPrint(command, `${sentinel} "\${sandlot%% *}"`)}; ${becomeCommand(command).join('; ')} ) ${command.noStdin ? '</dev/null ' : ''}2>&9 9>&-`,
+    `( read -r sandlot </proc/self/stat; sandlot=\${sandlot%% *}; ${enterAndPrint(command, `${sentinel} `)}; ${becomeCommand(command).join('; ')} ) ${command.noStdin ? '</dev/null ' : ''}2>&9 9>&-`,
     's=$?',
     `printf '\\036%s %s\\n' ${sentinel} "$s"`,
     `printf '\\036%s\\n' ${sentinel} >&9`,
@@ -135,7 +154,7 @@ export function scriptFor(command: ShellCommand, sentinel: string): Buffer {
  */
 export const terminalScriptFor = (command: ShellCommand): Buffer => {
   const wait = 'IFS= read -r _ || exit'
-  const lines = ['rm -f "$0"', enterAndPrint(command, '$$'), wait, ...becomeCommand(command), '']
+  const lines = ['rm -f "$0"', 'sandlot=$$', enterAndPrint(command), wait, ...becomeCommand(command), '']
   return Buffer.from(lines.join('\n'), 'latin1')
 }
 

@@ -6,6 +6,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import { type Readable, Writable } from 'node:stream'
+import type { StartError } from '../../shared/contract/exec.ts'
 import { withTimeout } from '../../shared/lib/timeout.ts'
 import { untilAny } from '../../shared/lib/until-any.ts'
 import {
@@ -18,7 +19,14 @@ import {
 } from '../drivers/driver.ts'
 import { endedRuntime, type Resource, usedUpBy } from '../drivers/exhausted.ts'
 import { signalOf } from './exit-code.ts'
-import { inRoot, messageFor, type ShellCommand, scriptFor, sentinelPrefix, shellThatWaits } from './script.ts'
+import {
+  messageFor,
+  type ShellCommand,
+  scriptFor,
+  sentinelPrefix,
+  shellThatWaits,
+  startedLine,
+} from './script.ts'
 import { SentinelScanner } from './sentinel.ts'
 
 /** How long to wait for the exit code of a process whose output has ended. */
@@ -43,9 +51,9 @@ export interface CommandIo {
 export type CommandExit =
   /**
    * `isCut` is set if stderr ended without its sentinel, so some of stderr may be missing. `inRoot` is set if
-   * the command ran in `/`, because the workspace could not be entered.
+   * the command ran in `/`, because the workspace could not be entered. `startError` is set if it never ran.
    */
-  | { kind: 'exited'; code: number; isCut?: true; inRoot?: true }
+  | { kind: 'exited'; code: number; isCut?: true; inRoot?: true; startError?: StartError }
   | {
       kind: 'lost'
       why: string
@@ -189,10 +197,14 @@ export class Slot {
     const sentinel = randomBytes(16).toString('hex')
     this.process.stdin.write(messageFor(scriptFor(command, sentinel)))
     // `command` is not passed on, so that a large one does not stay in memory while it runs.
-    return this.follow(sentinel, command.noStdin, io)
+    return this.follow(sentinel, { noStdin: command.noStdin, hasCwd: command.cwd !== undefined }, io)
   }
 
-  private async follow(sentinel: string, noStdin: boolean | undefined, io: CommandIo): Promise<CommandExit> {
+  private async follow(
+    sentinel: string,
+    { noStdin, hasCwd }: { noStdin: boolean | undefined; hasCwd: boolean },
+    io: CommandIo,
+  ): Promise<CommandExit> {
     const { process, lines } = this
     try {
       const first = await withTimeout(this.answerMs, lines.next())
@@ -200,7 +212,8 @@ export class Slot {
       if (first?.startsWith(`${sentinelPrefix}${sentinel} `)) {
         return { kind: 'exited', code: Number(first.slice(sentinel.length + 2)) }
       }
-      const started = first?.startsWith(sentinel) ? startedLine.exec(first.slice(sentinel.length)) : null
+      const confirms = first?.startsWith(`${sentinel} `)
+      const started = confirms ? startedLine.exec(first!.slice(sentinel.length + 1)) : null
       if (!started) {
         // The command's process itself confirms the start. A shell that exits without that confirmation could
         // not fork.
@@ -220,7 +233,7 @@ export class Slot {
         return {
           ...{ kind: 'exited', code: Number(status) },
           ...(isWhole === undefined && { isCut: true }),
-          ...(started[2] === inRoot && { inRoot: true }),
+          ...describeStart(started, hasCwd, Number(status)),
         }
       }
       const end = await process.ended
@@ -233,10 +246,21 @@ export class Slot {
 }
 
 /**
- * Matches the text after the sentinel that confirms the start: the pid if `/proc` is readable, and {@link
- * inRoot} if the command runs in `/`.
+ * A start error is reported only if the exit code confirms it.
+ * @param started a match of {@link startedLine}
  */
-const startedLine = /^ ([1-9]\d{0,9})?( \/)?$/
+export function describeStart(
+  [, , noDirectory, noProgram]: readonly (string | undefined)[],
+  hasCwd: boolean,
+  code: number,
+): Pick<CommandExit & { kind: 'exited' }, 'inRoot' | 'startError'> {
+  if (noDirectory && hasCwd) return code === 126 ? { startError: 'no_such_directory' } : {}
+  return {
+    ...(noDirectory && { inRoot: true }),
+    ...(noProgram && code === 126 && { startError: 'not_executable' }),
+    ...(noProgram && code === 127 && { startError: 'not_found' }),
+  }
+}
 
 const shellEnded = (code: number): string =>
   `the shell that ran the command ended (${signalOf(code) ?? `exit code ${code}`}) before it could report the ` +

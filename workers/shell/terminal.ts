@@ -16,8 +16,16 @@ import {
 } from '../drivers/driver.ts'
 import { type Resource, usedUpBy } from '../drivers/exhausted.ts'
 import { runToCompletion } from './kill.ts'
-import { inRoot, type ShellCommand, terminalScriptFor } from './script.ts'
-import { type CommandExit, diagnoseShell, findUsedUp, LineReader, type Slot, startQuietly } from './slot.ts'
+import { type ShellCommand, startedLine, terminalScriptFor } from './script.ts'
+import {
+  type CommandExit,
+  describeStart,
+  diagnoseShell,
+  findUsedUp,
+  LineReader,
+  type Slot,
+  startQuietly,
+} from './slot.ts'
 
 const noRoom = 'the sandbox lacks a resource for the command'
 const maxErrorLength = 1_000
@@ -59,7 +67,7 @@ export async function openTerminal(
   let process: Process | undefined
   try {
     process = await startQuietly(driver, pod, ['/bin/sh', file], { tty: size })
-    return await connect(driver, pod, process, beforeStart)
+    return await connect(driver, pod, process, command.cwd !== undefined, beforeStart)
   } catch (error) {
     process?.close()
     void killWaitingShells(driver, pod, id)
@@ -71,14 +79,16 @@ async function connect(
   driver: Driver,
   pod: PodName,
   process: Process,
+  hasCwd: boolean,
   beforeStart: (pid: number) => Promise<void>,
 ) {
   const { stdin, stdout, ended, close, resize } = process
   const lines = new LineReader(stdout)
   const first = await withTimeout(driver.livenessTimeouts.shell, lines.next())
   // The pid is validated because it comes from the sandbox.
-  const [, pid, place] = /^([1-9]\d{0,9})( \/)?\r?$/.exec(first ?? '') ?? []
-  if (pid === undefined) throw await diagnoseShell(driver, pod, { ended }, first)
+  const started = startedLine.exec(first ?? '')
+  const pid = started?.[1]
+  if (!started || pid === undefined) throw await diagnoseShell(driver, pod, { ended }, first)
   await beforeStart(Number(pid))
   stdin.write('\n')
   // The terminal echoes the line before the shell reads it, so the echo precedes the command's output.
@@ -95,7 +105,8 @@ async function connect(
     stdin,
     stdout,
     ended: ended.then(
-      (end): CommandExit => (end.kind === 'exited' && place === inRoot ? { ...end, inRoot: true } : end),
+      (end): CommandExit =>
+        end.kind === 'exited' ? { ...end, ...describeStart(started, hasCwd, end.code) } : end,
     ),
     close,
     resize: async (to: TerminalSize) => await resize?.(to),

@@ -9,6 +9,7 @@ export const Exec = defineEntity({
     id: p.text().primary(),
     sandbox_id: p.text(),
     worker_id: p.text(),
+    /** The leader of the command's process group. In a slot, this is the shell that waits for the command. */
     pid: p.integer().nullable(),
     idempotency_key: p.text().nullable(),
     request_hash: p.blob().$type<Buffer>().nullable(),
@@ -16,9 +17,12 @@ export const Exec = defineEntity({
     background: p.boolean(),
     tty: p.boolean(),
     status: p.text().$type<ExecResult['status']>().default('running'),
+    /** The process of the command itself, stored with the exit status. */
+    command_pid: p.integer().nullable(),
     exit_code: p.integer().nullable(),
     signal: p.text().nullable(),
     reason: p.text().nullable(),
+    start_error: p.text().$type<NonNullable<ExecResult['start_error']>>().nullable(),
     stdout_bytes: p.bigint('number').default(0),
     stderr_bytes: p.bigint('number').default(0),
     truncated: p.boolean().default(false),

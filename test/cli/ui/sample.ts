@@ -40,9 +40,11 @@ export const ended = (change: Partial<Sandbox> = {}) =>
 
 export const command = (change: Partial<ExecSummary> = {}): ExecSummary => ({
   id: 'exec_1',
+  pid: 7,
   status: 'exited',
   exit_code: 0,
   signal: null,
+  start_error: null,
   stdout_bytes: 3,
   stderr_bytes: 0,
   truncated: false,
