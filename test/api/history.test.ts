@@ -1,5 +1,6 @@
 /** With two years of history, requests, jobs and the reconciler read only the rows that they need, by an index. */
 import { join } from 'node:path'
+import { encodeTime } from 'ulid'
 import { expect, test } from 'vitest'
 import { newSandboxId } from '../../shared/data/ids.ts'
 import type { Account } from '../support/account.ts'
@@ -15,11 +16,13 @@ test("none of the service's SQL statements scans the whole history", async () =>
   await using world = await startWorld({ workers: 0, separatePostgres: true })
   const alice = await world.account()
   await fillHistory(world.db, { sandboxes, accountId: alice.id })
+  await fillLabelled(world, alice.id)
   await explainEverything(world.db)
   await world.startApi()
   await world.startWorker()
 
   await useEveryRoute(alice)
+  await useEveryFilter(alice)
   await deleteAccount(world, historyAccountId(7))
   await world.apis[1]!.stop()
 
@@ -59,6 +62,43 @@ async function useEveryRoute(alice: Account) {
   await alice.call('listApiKeys', { api })
   await alice.call('destroySandbox', { params, api })
   await alice.call('destroySandbox', { params: { id: second.body.id }, api })
+}
+
+/** Number of ended sandboxes that the account owns and that every second filter matches. */
+const labelled = 4_000
+
+/** Adds sandboxes of one account that ended yesterday. One of them has a different name, image and metadata. */
+async function fillLabelled({ db }: World, accountId: string) {
+  await db.query(
+    `insert into sandbox (id, account_id, name, image, metadata, pod_name, created_at, expires_at, destroyed_at, destroy_reason, reaped_at)
+     select 'sbx_' || ? || lpad(n::text, 16, '0'), ?, kind, kind, jsonb_build_object('kind', kind, 'n', n::text), 'sbx-' || gen_random_uuid(),
+            at, at + interval '1 hour', at + interval '1 hour', 'expired', at + interval '1 hour'
+       from (select n, case n when ? then 'rare' else 'usual' end as kind, sandlot_now() - interval '1 day' as at
+               from generate_series(1, ?::int) as n) as past`,
+    [encodeTime(Date.now() - 24 * 60 * 60 * 1000).toLowerCase(), accountId, labelled / 2, labelled],
+  )
+  for (const table of ['sandbox', 'sandbox_label']) await db.query(`analyze ${table}`)
+}
+
+/** Sends each filter with a frequent, a rare and an unknown value, in both orders. */
+async function useEveryFilter(alice: Account) {
+  const filters = ['usual', 'rare', 'none'].flatMap((kind) => [
+    { name: kind },
+    { image: kind },
+    { metadata: { kind } },
+    { metadata: { n: '7', kind } },
+  ])
+  const created_after = new Date().toISOString()
+  for (const filter of [...filters, { created_after }]) {
+    for (const state of ['active', 'destroyed', 'all'] as const) {
+      for (const order of ['desc', 'asc'] as const) {
+        const query = { ...filter, state, order, limit: 100 }
+        const { body } = await alice.call('listSandboxes', { query, api: 1 })
+        const cursor = body.next_cursor
+        if (cursor) await alice.call('listSandboxes', { query: { ...query, cursor }, api: 1 })
+      }
+    }
+  }
 }
 
 /** Deletes an account like an operator; the reconciler removes its rows. */
