@@ -15,6 +15,8 @@ export function readQuery(text: string): Record<string, unknown> {
   const entries = Object.entries(parameters).map(([name, value]) => {
     const shown = Buffer.from(name, 'latin1').toString('utf8')
     const read = (bytes: string) => readText(Buffer.from(bytes, 'latin1'), shown)
+    // Zod ignores this name in an object.
+    if (shown.endsWith('.__proto__')) throw invalid({ path: shown, message: 'must have a different name' })
     return [read(name), Array.isArray(value) ? value.map(read) : read(value ?? '')] as const
   })
   const plain = entries.filter(([name]) => !name.includes('.'))
@@ -26,7 +28,7 @@ export function readQuery(text: string): Record<string, unknown> {
     object,
     Object.fromEntries(fields.map(([name, value]) => [name.slice(object.length + 1), value])),
   ])
-  return Object.fromEntries([...plain, ...objects])
+  return Object.fromEntries([...objects, ...plain])
 }
 
 /** Decodes percent-encoding. Each byte becomes one character (latin1). */

@@ -16,13 +16,14 @@ test("none of the service's SQL statements scans the whole history", async () =>
   await using world = await startWorld({ workers: 0, separatePostgres: true })
   const alice = await world.account()
   await fillHistory(world.db, { sandboxes, accountId: alice.id })
-  await fillLabelled(world, alice.id)
+  const bob = await world.account()
+  await fillLabelled(world, bob.id)
   await explainEverything(world.db)
   await world.startApi()
   await world.startWorker()
 
   await useEveryRoute(alice)
-  await useEveryFilter(alice)
+  await useEveryFilter(bob)
   await deleteAccount(world, historyAccountId(7))
   await world.apis[1]!.stop()
 
@@ -64,10 +65,10 @@ async function useEveryRoute(alice: Account) {
   await alice.call('destroySandbox', { params: { id: second.body.id }, api })
 }
 
-/** Number of ended sandboxes that the account owns and that every second filter matches. */
+/** Number of ended sandboxes of one account. All but one have the same name, image and metadata. */
 const labelled = 4_000
 
-/** Adds sandboxes of one account that ended yesterday. One of them has a different name, image and metadata. */
+/** Adds these sandboxes, which were created yesterday. */
 async function fillLabelled({ db }: World, accountId: string) {
   await db.query(
     `insert into sandbox (id, account_id, name, image, metadata, pod_name, created_at, expires_at, destroyed_at, destroy_reason, reaped_at)
@@ -81,7 +82,7 @@ async function fillLabelled({ db }: World, accountId: string) {
 }
 
 /** Sends each filter with a frequent, a rare and an unknown value, in both orders. */
-async function useEveryFilter(alice: Account) {
+async function useEveryFilter(bob: Account) {
   const filters = ['usual', 'rare', 'none'].flatMap((kind) => [
     { name: kind },
     { image: kind },
@@ -93,9 +94,9 @@ async function useEveryFilter(alice: Account) {
     for (const state of ['active', 'destroyed', 'all'] as const) {
       for (const order of ['desc', 'asc'] as const) {
         const query = { ...filter, state, order, limit: 100 }
-        const { body } = await alice.call('listSandboxes', { query, api: 1 })
+        const { body } = await bob.call('listSandboxes', { query, api: 1 })
         const cursor = body.next_cursor
-        if (cursor) await alice.call('listSandboxes', { query: { ...query, cursor }, api: 1 })
+        if (cursor) await bob.call('listSandboxes', { query: { ...query, cursor }, api: 1 })
       }
     }
   }
