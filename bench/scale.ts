@@ -20,9 +20,13 @@ const maxRows = 1_000
 const operations: { name: string; words: RegExp; isShown?: boolean }[] = [
   { name: 'API key', words: /from api_key join account/ },
   { name: 'one sandbox', words: /from sandbox, clock where id/ },
-  { name: 'list, active', words: /and destroyed_at is null and true order by id desc/ },
-  { name: 'list, all', words: /and true and true order by id desc/, isShown: true },
-  { name: 'list, all, deep', words: /and true and id < .* order by id desc/ },
+  { name: 'list, active', words: /and destroyed_at is null and sandbox.id > .* order by sandbox.id desc/ },
+  {
+    name: 'list, all',
+    words: /where account_id = \S+ and sandbox.id > .* order by sandbox.id desc/,
+    isShown: true,
+  },
+  { name: 'list, by image', words: /where array\[account_id, image\] = .* order by sandbox.id desc/ },
   { name: 'usage of the month', words: /as milliseconds from period$/, isShown: true },
   { name: 'usage by sandbox', words: /billed as materialized/ },
   { name: 'admission: active sandboxes', words: /from sandbox where account_id = .* order by expires_at/ },
@@ -83,6 +87,7 @@ async function use({ request }: Stack) {
     for (const state of ['active', 'all']) await request('GET', `/v1/sandboxes?state=${state}&limit=50`)
     await request('GET', `/v1/sandboxes?state=all&limit=50&cursor=${firstPage.next_cursor ?? deep}`)
     await request('GET', `/v1/sandboxes?state=all&limit=50&cursor=${deep}`)
+    await request('GET', '/v1/sandboxes?image=past&limit=50')
     await request('GET', '/v1/account')
     await request('GET', '/v1/account/usage')
     await request('DELETE', `/v1/sandboxes/${id}`)

@@ -1,6 +1,7 @@
 import type { Migration } from '@mikro-orm/migrations'
 import { First } from './20261126_first.ts'
 import { ExecStart } from './20261127_exec_start.ts'
+import { Labels } from './20261127_labels.ts'
 
 interface Runnable extends Migration {
   up(): Promise<void> | void
@@ -19,4 +20,5 @@ export const migrationsList: ListedMigration[] = [
     class: ExecStart,
     description: 'adding the process IDs and start errors of commands',
   },
+  { name: '20261127_labels', class: Labels, description: 'indexing sandboxes by metadata, name and image' },
 ]

@@ -114,7 +114,7 @@ function parametersIn(place: 'path' | 'query' | 'header', schema: Schema): Json[
       in: place,
       required: place === 'path' || required.includes(name),
       ...(description === undefined ? {} : { description }),
-      schema: inner,
+      ...(inner.type === 'object' ? dotted(name, inner) : { schema: inner }),
     }))
   if (!together) return one
   const { names, isNeeded } = together
@@ -138,6 +138,18 @@ function parametersIn(place: 'path' | 'query' | 'header', schema: Schema): Json[
     ...one,
   ]
 }
+
+/** Describes an object whose entries are separate parameters, such as `metadata.a=b`. */
+const dotted = (name: string, { additionalProperties, maxProperties }: Schema) => ({
+  style: 'form',
+  explode: true,
+  schema: {
+    type: 'object',
+    patternProperties: { [`^${name}\\..`]: additionalProperties },
+    additionalProperties: false,
+    maxProperties,
+  },
+})
 
 /**
  * Returns the mutually exclusive fields of a schema. OpenAPI cannot express mutual exclusion between

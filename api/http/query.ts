@@ -5,18 +5,29 @@ import { whyNoText } from './utf8.ts'
 /**
  *
  * @param text the query string. Node guarantees that it is ASCII.
- * @returns the parameters by name. A parameter that occurs more than once is an array.
+ * @returns the parameters by name. A parameter that occurs more than once is an array. Parameters such as `metadata.a`
+ *   and `metadata.b` are combined into one object, `metadata`.
  * @throws {Problem} `invalid_request` if a name or value is not UTF-8
  */
-export function readQuery(text: string): Record<string, string | string[]> {
+export function readQuery(text: string): Record<string, unknown> {
   const parameters = parse(text, '&', '=', { decodeURIComponent: decode })
-  return Object.fromEntries(
-    Object.entries(parameters).map(([name, value]) => {
-      const shown = Buffer.from(name, 'latin1').toString('utf8')
-      const read = (bytes: string) => readText(Buffer.from(bytes, 'latin1'), shown)
-      return [read(name), Array.isArray(value) ? value.map(read) : read(value ?? '')]
-    }),
+  const entries = Object.entries(parameters).map(([name, value]) => {
+    const shown = Buffer.from(name, 'latin1').toString('utf8')
+    const read = (bytes: string) => readText(Buffer.from(bytes, 'latin1'), shown)
+    // Zod ignores this name in an object.
+    if (shown.endsWith('.__proto__')) throw invalid({ path: shown, message: 'must have a different name' })
+    return [read(name), Array.isArray(value) ? value.map(read) : read(value ?? '')] as const
+  })
+  const plain = entries.filter(([name]) => !name.includes('.'))
+  const byObject = Map.groupBy(
+    entries.filter(([name]) => name.includes('.')),
+    ([name]) => name.slice(0, name.indexOf('.')),
   )
+  const objects = [...byObject].map(([object, fields]) => [
+    object,
+    Object.fromEntries(fields.map(([name, value]) => [name.slice(object.length + 1), value])),
+  ])
+  return Object.fromEntries([...objects, ...plain])
 }
 
 /** Decodes each percent-encoded byte to one latin1 character. */

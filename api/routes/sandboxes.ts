@@ -35,14 +35,11 @@ export const createSandbox = route(
   },
 )
 
-export const listSandboxes = route(
-  contract.listSandboxes,
-  async ({ account, query: { state, limit, cursor } }, app) => {
-    const page = { state, limit: limit + 1, before: cursor ?? null }
-    const found = await listSandboxesOfAccount(app.context.db, account.id, page)
-    return takePage(found.map(present), limit)
-  },
-)
+export const listSandboxes = route(contract.listSandboxes, async ({ account, query }, app) => {
+  const page = { ...query, limit: query.limit + 1 }
+  const found = await listSandboxesOfAccount(app.context.db, account.id, page)
+  return takePage(found.map(present), query.limit)
+})
 
 export const getSandbox = route(contract.getSandbox, async ({ account, params }, app) =>
   present(await loadSandbox(app.context.db, account.id, params.id)),

@@ -160,7 +160,9 @@ async function prepare(name: EndpointName, given: RequestInput, settings: Settin
   const path = route.path.replace(/:(\w+)/g, (_, name: string) => encodeId(String(params?.[name])))
   const url = new URL(`${base}${path}`)
   for (const [name, value] of Object.entries(query)) {
-    if (value !== undefined) url.searchParams.set(name, String(value))
+    if (typeof value === 'object') {
+      for (const [key, inner] of Object.entries(value ?? {})) url.searchParams.set(`${name}.${key}`, inner)
+    } else if (value !== undefined) url.searchParams.set(name, String(value))
   }
   const { headers: more, body } = bodyOf(given)
   const outgoing = { url, method: route.method, headers: { ...headers, ...more }, body, timeoutMs }

@@ -1,5 +1,6 @@
 /** Parses option values. Each parser throws a usage error that describes the expected format. */
 import { CliError } from './errors.ts'
+import { serviceNow } from './times.ts'
 
 const units: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }
 
@@ -24,6 +25,12 @@ export const readSeconds = (text: string, option: string): number =>
 /** Parses a duration like {@link readDuration}, but also accepts `0`. Returns milliseconds. */
 export const readWait = (text: string, option: string): number =>
   text === '0' ? 0 : readDuration(text, option)
+
+/** Parses a duration before now like {@link readDuration}, and returns an RFC 3339 time. Returns other text unchanged. */
+export const readPast = (text: string, option: string): string =>
+  /^\d+(?:\.\d+)?[a-z]*$/.test(text)
+    ? new Date(serviceNow() - readDuration(text, option)).toISOString()
+    : text
 
 export function readPairs(texts: string[] | undefined, option: string): Record<string, string> | undefined {
   if (texts === undefined) return undefined

@@ -76,6 +76,7 @@ export const tools = {
     endpoint: sandboxes.listSandboxes,
     ...reads,
     defaults: { state: 'active' },
+    without: ['name', 'image', 'metadata', 'created_after', 'order'],
   },
   session_get: {
     title: 'Get a session',

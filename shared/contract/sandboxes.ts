@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { ById, family, idempotencyKey, listOf, Page, Time } from './endpoint.ts'
+import { ById, family, idempotencyKey, listOf, Moment, Page, Time } from './endpoint.ts'
 import { limits } from './limits.ts'
 import { characters, Environment, fieldName, Name, Text } from './texts.ts'
 
@@ -9,6 +9,8 @@ export type DestroyReason = (typeof destroyReasons)[number]
 export const sandboxStates = ['active', 'destroyed'] as const
 export const listedStates = [...sandboxStates, 'all'] as const
 export type ListedState = (typeof listedStates)[number]
+export const listOrders = ['desc', 'asc'] as const
+export type ListOrder = (typeof listOrders)[number]
 
 export const Sandbox = z
   .object({
@@ -96,14 +98,30 @@ export const sandboxes = family({
     ],
   },
   listSandboxes: {
-    summary: 'List sandboxes, newest first',
+    summary: 'List sandboxes, newest first by default',
     method: 'GET',
     path: '/v1/sandboxes',
-    example: { query: { state: 'active' }, client: 'sandlot session ls' },
+    example: { query: { state: 'active', name: 'build' }, client: 'sandlot session ls --name build' },
     credential: 'key',
     scope: 'run',
     bucket: 'reads',
-    query: Page.extend({ state: z.enum(listedStates).default('all') }),
+    query: Page.extend({
+      state: z.enum(listedStates).default('all'),
+      name: Name.optional(),
+      image: characters(Text, 1, 512).optional(),
+      metadata: z
+        .record(fieldName(characters(Text, 1, 64)), characters(Text, 0, 512))
+        .refine((metadata) => Object.keys(metadata).length <= 32, 'must have at most 32 entries')
+        .meta({
+          maxProperties: 32,
+          description: 'Entries that the metadata must contain, each as `metadata.NAME=VALUE`',
+        })
+        .optional(),
+      created_after: Moment.optional(),
+      order: z.enum(listOrders).default('desc').meta({
+        description: 'Order by creation time: `desc` for newest first, `asc` for oldest first',
+      }),
+    }),
     reply: listOf(Sandbox),
     errors: [],
   },

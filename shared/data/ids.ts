@@ -1,6 +1,6 @@
 /** Generates IDs. They sort by creation time, and the prefix names the kind of object. */
 import { randomUUID } from 'node:crypto'
-import { ulid as freshUlid, monotonicFactory } from 'ulid'
+import { encodeTime, ulid as freshUlid, monotonicFactory } from 'ulid'
 
 const ulid = monotonicFactory()
 
@@ -32,3 +32,13 @@ const hashKeyLength = 4
 export const newSandboxIdLike = (podName: string) =>
   // Monotonic ULIDs from the same millisecond would differ only in the characters that are replaced here.
   `sbx_${freshUlid().toLowerCase().slice(0, -hashKeyLength)}${hashKeyOf(podName)}`
+
+/** A string that sorts after the IDs of all sandboxes. */
+export const lastSandboxId = 'sbx_z'
+
+/** Maximum difference between the clocks of an API process, which IDs contain, and of PostgreSQL, in milliseconds. */
+const maxClockSkewMs = 3_600_000
+
+/** Returns a string that sorts before the ID of every sandbox that was created at or after an RFC 3339 time. */
+export const sandboxIdBefore = (time: string): string =>
+  `sbx_${encodeTime(Date.parse(time) - maxClockSkewMs).toLowerCase()}`

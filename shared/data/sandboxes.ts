@@ -3,11 +3,12 @@
  * `sandbox-writes.ts` the statements that modify the table.
  */
 import { sql } from 'kysely'
-import type { ListedState } from '../contract/sandboxes.ts'
+import type { ListedState, ListOrder } from '../contract/sandboxes.ts'
 import type { Queries } from './database.ts'
 import type { Tables } from './entities/index.ts'
 import { Sandbox, type SandboxRow } from './entities/sandbox.ts'
-import { billedMs, now, type Page } from './sql.ts'
+import { lastSandboxId, sandboxIdBefore } from './ids.ts'
+import { billedMs, now } from './sql.ts'
 import { type Builder, first, hasRow, statement } from './statement.ts'
 
 export type { SandboxRow }
@@ -111,29 +112,107 @@ const own = statement<{ id: string; accountId: string }>()('own sandbox', (db, {
 export const findSandboxOfAccount = (db: Queries, of: { id: string; accountId: string }) =>
   first(db.run(own, of))
 
-/** A separate statement for each state can use an index. */
-const listIn = (state: ListedState) => ({
-  first: list(state, false),
-  next: list(state, true),
-})
+/** Conditions on the sandboxes of a list. All of them must hold. */
+export interface SandboxFilter {
+  state: ListedState
+  name?: string | undefined
+  image?: string | undefined
+  /** Entries that the metadata must contain. */
+  metadata?: Record<string, string> | undefined
+  /** An RFC 3339 timestamp. Sandboxes that were created at this time or earlier are excluded. */
+  created_after?: string | undefined
+}
 
-const list = (state: ListedState, isNext: boolean) =>
-  statement<{ accountId: string; before: string; limit: number }>()(
-    `list ${state}${isNext ? ' next' : ''}`,
-    (db, { accountId, before, limit }) =>
-      selectShown(db)
-        .where('account_id', '=', accountId)
-        .$if(state === 'active', (query) => query.where('destroyed_at', 'is', null))
-        .$if(state === 'destroyed', (query) => query.where('destroyed_at', 'is not', null))
-        .$if(isNext, (query) => query.where('id', '<', before))
-        .orderBy('id', 'desc')
-        .limit(limit),
-  )
-const lists = { active: listIn('active'), destroyed: listIn('destroyed'), all: listIn('all') }
+export interface SandboxPage extends SandboxFilter {
+  order: ListOrder
+  limit: number
+  /** Last ID of the previous page. */
+  cursor?: string | undefined
+}
 
-export const listSandboxesOfAccount = (
-  db: Queries,
-  accountId: string,
-  { state, before, limit }: Page & { state: ListedState },
-): Promise<ShownSandbox[]> =>
-  db.run(before === null ? lists[state].first : lists[state].next, { accountId, before: before ?? '', limit })
+interface Listed {
+  accountId: string
+  state: ListedState
+  name: string | null
+  image: string | null
+  metadata: string
+  /** The entry of the metadata by which the index is searched. */
+  key: string
+  value: string
+  createdAfter: string
+  after: string
+  before: string
+  limit: number
+}
+
+/**
+ * The index that a list reads in the order of its IDs. Each has its own statements, because PostgreSQL plans a prepared
+ * statement without regard to its values. Only one condition selects the rows of the index: `active` sandboxes are few,
+ * and metadata is usually more selective than a name, and a name more than an image.
+ */
+const sources = {
+  active: ({ accountId }: Listed) => sql<boolean>`account_id = ${accountId} and destroyed_at is null`,
+  metadata: ({ accountId, key, value }: Listed) => sql<boolean>`
+    sandbox_label.account_id = ${accountId} and key = ${key} and value = ${value} and sandbox_id = sandbox.id`,
+  name: ({ accountId, name }: Listed) => sql<boolean>`
+    name is not null and array[account_id, name] = array[${accountId}::text, ${name}::text]`,
+  image: ({ accountId, image }: Listed) => sql<boolean>`
+    array[account_id, image] = array[${accountId}::text, ${image}::text]`,
+  all: ({ accountId }: Listed) => sql<boolean>`account_id = ${accountId}`,
+}
+type Source = keyof typeof sources
+
+const list = (source: Source, order: ListOrder) =>
+  statement<Listed>()(`list ${source} ${order}`, (db, it) => {
+    const isLabel = source === 'metadata'
+    const id = sql.ref<string>(isLabel ? 'sandbox_label.sandbox_id' : 'sandbox.id')
+    return selectShown(db)
+      .$if(isLabel, (query) => query.crossJoin('sandbox_label'))
+      .where(sources[source](it))
+      .where(id, '>', it.after)
+      .where(id, '<', it.before)
+      .where(sql<boolean>`(${it.state}::text <> 'destroyed' or destroyed_at is not null)`)
+      .where(sql<boolean>`coalesce(name = ${it.name}::text, ${it.name}::text is null)`)
+      .where(sql<boolean>`coalesce(image = ${it.image}::text, true)`)
+      .where(sql<boolean>`metadata @> ${it.metadata}::jsonb`)
+      .where(sql<boolean>`created_at > ${it.createdAfter}::timestamptz`)
+      .orderBy(id, order)
+      .limit(it.limit)
+  })
+const listBy = (source: Source) => ({ desc: list(source, 'desc'), asc: list(source, 'asc') })
+const lists = {
+  active: listBy('active'),
+  metadata: listBy('metadata'),
+  name: listBy('name'),
+  image: listBy('image'),
+  all: listBy('all'),
+}
+
+/** Returns one page of the account's sandboxes. */
+export function listSandboxesOfAccount(db: Queries, accountId: string, page: SandboxPage) {
+  const { state, name, image, metadata = {}, created_after, order, limit, cursor } = page
+  const [first] = Object.entries(metadata)
+  const [key, value] = first ?? ['', '']
+  const oldest = created_after === undefined ? '' : sandboxIdBefore(created_after)
+  const isAscending = order === 'asc'
+  return db.run<Listed, ShownSandbox>(lists[sourceFor(page)][order], {
+    accountId,
+    state,
+    name: name ?? null,
+    image: image ?? null,
+    metadata: JSON.stringify(metadata),
+    key,
+    value,
+    createdAfter: created_after ?? '-infinity',
+    after: isAscending && cursor !== undefined && cursor > oldest ? cursor : oldest,
+    before: (isAscending ? undefined : cursor) ?? lastSandboxId,
+    limit,
+  })
+}
+
+function sourceFor({ state, name, image, metadata = {} }: SandboxFilter): Source {
+  if (state === 'active') return 'active'
+  if (Object.keys(metadata).length > 0) return 'metadata'
+  if (name !== undefined) return 'name'
+  return image === undefined ? 'all' : 'image'
+}

@@ -1,5 +1,6 @@
 /** With two years of history, requests, jobs and the reconciler read only the rows that they need, by an index. */
 import { join } from 'node:path'
+import { encodeTime } from 'ulid'
 import { expect, test } from 'vitest'
 import { newSandboxId } from '../../shared/data/ids.ts'
 import type { Account } from '../support/account.ts'
@@ -15,11 +16,14 @@ test("none of the service's SQL statements scans the whole history", async () =>
   await using world = await startWorld({ workers: 0, separatePostgres: true })
   const alice = await world.account()
   await fillHistory(world.db, { sandboxes, accountId: alice.id })
+  const bob = await world.account()
+  await fillLabelled(world, bob.id)
   await explainEverything(world.db)
   await world.startApi()
   await world.startWorker()
 
   await useEveryRoute(alice)
+  await useEveryFilter(bob)
   await deleteAccount(world, historyAccountId(7))
   await world.apis[1]!.stop()
 
@@ -59,6 +63,43 @@ async function useEveryRoute(alice: Account) {
   await alice.call('listApiKeys', { api })
   await alice.call('destroySandbox', { params, api })
   await alice.call('destroySandbox', { params: { id: second.body.id }, api })
+}
+
+/** Number of ended sandboxes of one account. All but one have the same name, image and metadata. */
+const labelled = 4_000
+
+/** Adds these sandboxes, which were created yesterday. */
+async function fillLabelled({ db }: World, accountId: string) {
+  await db.query(
+    `insert into sandbox (id, account_id, name, image, metadata, pod_name, created_at, expires_at, destroyed_at, destroy_reason, reaped_at)
+     select 'sbx_' || ? || lpad(n::text, 16, '0'), ?, kind, kind, jsonb_build_object('kind', kind, 'n', n::text), 'sbx-' || gen_random_uuid(),
+            at, at + interval '1 hour', at + interval '1 hour', 'expired', at + interval '1 hour'
+       from (select n, case n when ? then 'rare' else 'usual' end as kind, sandlot_now() - interval '1 day' as at
+               from generate_series(1, ?::int) as n) as past`,
+    [encodeTime(Date.now() - 24 * 60 * 60 * 1000).toLowerCase(), accountId, labelled / 2, labelled],
+  )
+  for (const table of ['sandbox', 'sandbox_label']) await db.query(`analyze ${table}`)
+}
+
+/** Sends each filter with a frequent, a rare and an unknown value, in both orders. */
+async function useEveryFilter(bob: Account) {
+  const filters = ['usual', 'rare', 'none'].flatMap((kind) => [
+    { name: kind },
+    { image: kind },
+    { metadata: { kind } },
+    { metadata: { n: '7', kind } },
+  ])
+  const created_after = new Date().toISOString()
+  for (const filter of [...filters, { created_after }]) {
+    for (const state of ['active', 'destroyed', 'all'] as const) {
+      for (const order of ['desc', 'asc'] as const) {
+        const query = { ...filter, state, order, limit: 100 }
+        const { body } = await bob.call('listSandboxes', { query, api: 1 })
+        const cursor = body.next_cursor
+        if (cursor) await bob.call('listSandboxes', { query: { ...query, cursor }, api: 1 })
+      }
+    }
+  }
 }
 
 /** Deletes an account like an operator; the reconciler removes its rows. */

@@ -1,8 +1,9 @@
 /** Sandboxes through the API: create, get, list, destroy. */
+import { encodeTime } from 'ulid'
 import { describe, expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
 import { newSandboxId } from '../../shared/data/ids.ts'
-import type { Account } from '../support/account.ts'
+import type { Account, CallOptions } from '../support/account.ts'
 import { startWorld } from '../support/index.ts'
 import { shareWorld } from '../support/shared.ts'
 
@@ -171,10 +172,79 @@ describe('list', () => {
     expect(next.body.next_cursor).toBeNull()
   })
 
+  test('a list can be filtered by name, image, metadata and time, in pages of both orders', async () => {
+    const [alice, bob] = [await world.account(), await world.account()]
+    const times = ['2026-01-01T00:00:00.000Z', '2026-01-02T00:00:00.000Z', '2026-01-03T00:00:00.000Z']
+    const made: { id: string; name: string; image: string; team: string; at: string; isActive: boolean }[] =
+      []
+    for (let n = 0; n < 12; n++) {
+      const it = {
+        name: n % 2 === 0 ? 'web' : 'job=1',
+        image: n % 3 === 0 ? 'rare' : 'usual',
+        team: n % 4 < 2 ? 'a.b' : 'c',
+        at: times[Math.floor(n / 4)]!,
+        isActive: n % 5 === 0,
+      }
+      made.push({ ...it, id: await insert(alice, it.isActive, it) })
+      await insert(bob, it.isActive, it)
+    }
+    made.sort((one, other) => (one.id < other.id ? -1 : 1))
+    const filters: [SandboxQuery, (it: (typeof made)[number]) => boolean][] = [
+      [{}, () => true],
+      [{ name: 'web' }, ({ name }) => name === 'web'],
+      [{ name: ' job=1 ' }, ({ name }) => name === 'job=1'],
+      [{ name: 'none' }, () => false],
+      [{ image: 'rare' }, ({ image }) => image === 'rare'],
+      [{ metadata: { 'team.of': 'a.b' } }, ({ team }) => team === 'a.b'],
+      [{ metadata: { 'team.of': 'a.b', image: 'rare' } }, (it) => it.team === 'a.b' && it.image === 'rare'],
+      [{ metadata: { 'team.of': 'a' } }, () => false],
+      [{ created_after: times[0]! }, ({ at }) => at > times[0]!],
+      [{ created_after: '2026-01-02T01:00:00+02:00' }, ({ at }) => at >= times[1]!],
+      [
+        { name: 'web', image: 'usual', metadata: { 'team.of': 'c' }, created_after: times[0]! },
+        (it) => it.name === 'web' && it.image === 'usual' && it.team === 'c' && it.at > times[0]!,
+      ],
+    ]
+    const states = {
+      all: () => true,
+      active: (active: boolean) => active,
+      destroyed: (active: boolean) => !active,
+    }
+    for (const [filter, isMatch] of filters) {
+      for (const [state, isListed] of Object.entries(states)) {
+        const ids = made.filter((it) => isMatch(it) && isListed(it.isActive)).map(({ id }) => id)
+        for (const order of ['asc', 'desc'] as const) {
+          const query = { ...filter, state: state as keyof typeof states, order, limit: 2 }
+          const listed = await listAll(alice, query)
+          expect(listed, JSON.stringify(query)).toEqual(order === 'asc' ? ids : ids.toReversed())
+        }
+      }
+    }
+  })
+
+  test('a filter by metadata follows changes of the metadata', async () => {
+    const alice = await world.account()
+    const id = await insert(alice, false, { team: 'a' })
+    const listTeam = (team: string) => listAll(alice, { limit: 1, metadata: { 'team.of': team } })
+    await world.db.query('update sandbox set metadata = ? where id = ?', [{ 'team.of': 'b' }, id])
+    expect([await listTeam('a'), await listTeam('b')]).toEqual([[], [id]])
+    await world.db.query("update sandbox set metadata = '{}' where id = ?", [id])
+    expect(await world.db.query('select from sandbox_label where sandbox_id = ?', [id])).toEqual([])
+  })
+
   test.each([
     ['limit=1&limit=2', 'limit'],
     ['cursor=nonsense', 'cursor'],
     ['colour=red', 'colour'],
+    ['colour.a=red', 'colour'],
+    ['name=a%00', 'name'],
+    ['metadata=a', 'metadata'],
+    ['metadata=a&metadata.a=b', 'metadata'],
+    ['metadata.a=b&metadata.a=c', 'metadata.a'],
+    ['metadata.=b', 'metadata.'],
+    ['metadata.__proto__=b', 'metadata.__proto__'],
+    ['created_after=1999-01-01T00:00:00Z', 'created_after'],
+    ['order=up', 'order'],
   ])('rejects the list query ?%s', async (query, path) => {
     const alice = await world.account()
     const response = await fetch(`${world.url()}/v1/sandboxes?${query}`, {
@@ -184,7 +254,7 @@ describe('list', () => {
     expect(await response.json()).toMatchObject({ code: 'invalid_request', errors: [{ path }] })
   })
 
-  async function listAll(account: Account, query: { limit: number; state?: 'active' | 'destroyed' }) {
+  async function listAll(account: Account, query: SandboxQuery & { limit: number }) {
     const ids: string[] = []
     for (let cursor: string | null | undefined; cursor !== null; ) {
       const page = await account.call('listSandboxes', { query: cursor ? { ...query, cursor } : query })
@@ -200,15 +270,33 @@ async function get(account: Account, id: string) {
   return (await account.call('getSandbox', { params: { id } })).body
 }
 
+type SandboxQuery = NonNullable<CallOptions<'listSandboxes'>['query']>
+
+interface Inserted {
+  name?: string
+  image?: string
+  team?: string
+  /** The time of creation, which the id contains too. */
+  at?: string
+}
+
 /** Inserts a row without a pod, which workers ignore. */
-async function insert(account: Account, isActive = true): Promise<string> {
-  const id = newSandboxId()
+async function insert(
+  account: Account,
+  isActive = true,
+  { name, image = 'any', team, at }: Inserted = {},
+): Promise<string> {
+  const created = newSandboxId()
+  const id =
+    at === undefined ? created : `sbx_${encodeTime(Date.parse(at)).toLowerCase()}${created.slice(14)}`
+  const metadata = team === undefined ? {} : { 'team.of': team, image }
   await world.db.query(
-    `insert into sandbox (id, account_id, image, pod_name, created_at, expires_at, destroyed_at, destroy_reason, reaped_at)
-     select ?, ?, 'any', 'sbx-' || gen_random_uuid(), now, now + interval '1 hour', ended, case when ended is null then null else 'requested' end,
+    `insert into sandbox (id, account_id, name, image, metadata, pod_name, created_at, expires_at, destroyed_at, destroy_reason, reaped_at)
+     select ?, ?, ?, ?, ?, 'sbx-' || gen_random_uuid(), now, now + interval '1 hour', ended, case when ended is null then null else 'requested' end,
             coalesce(ended, now)
-       from (select sandlot_now() as now, case when ? then null else sandlot_now() + interval '1 second' end as ended) as of`,
-    [id, account.id, isActive],
+       from (select at as now, case when ? then null else at + interval '1 second' end as ended
+               from (select coalesce(?, sandlot_now()) as at) as clock) as of`,
+    [id, account.id, name ?? null, image, metadata, isActive, at ?? null],
   )
   return id
 }

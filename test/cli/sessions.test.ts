@@ -175,6 +175,23 @@ describe('sessions', () => {
     expect((await user.run(['session', 'ls', '--state', 'destroyed', '--json'])).json().data).toHaveLength(1)
   })
 
+  test('session ls filters sessions by name, image, labels and time, in both orders', async () => {
+    using user = await users.newUser()
+    const create = async (...args: string[]) => (await user.run(['session', 'create', ...args])).stdout.trim()
+    const web = await create('--name', 'web', '--metadata', 'app.name=a=b', '--metadata', 'n=1')
+    const job = await create('--name', 'job', '--metadata', 'app.name=a=b', '--metadata', 'n=2')
+    const ls = async (...args: string[]) =>
+      (await user.run(['ls', '--quiet', ...args])).stdout.split('\n').slice(0, -1)
+    const { created_at, image } = (await user.run(['session', 'get', web, '--json'])).json()
+    expect(await ls('--name', 'web')).toEqual([web])
+    expect(await ls('--metadata', 'app.name=a=b')).toEqual([job, web])
+    expect(await ls('--metadata', 'app.name=a=b', '--metadata', 'n=1')).toEqual([web])
+    expect(await ls('--order', 'asc', '--image', image)).toEqual([web, job])
+    expect(await ls('--image', 'other')).toEqual([])
+    expect(await ls('--created-after', created_at)).toEqual([job])
+    expect(await ls('--created-after', '1h')).toEqual([job, web])
+  })
+
   test('session errors name command-line options instead of API fields', async () => {
     using user = await users.newUser()
     const refusals: [string[], string][] = [
@@ -185,6 +202,7 @@ describe('sessions', () => {
         '--metadata a must have at most 512 characters',
       ],
       [['session', 'ls', '--limit', '101'], 'sandlot: --limit 101 must be at most 100.\n'],
+      [['session', 'ls', '--created-after', 'noon'], 'sandlot: --created-after noon must be a time such as'],
     ]
     for (const [line, words] of refusals) {
       const { code, stderr } = await user.run(line)

@@ -190,6 +190,12 @@ export function pathOf(
   const path = endpoint.path.replace(/:(\w+)/g, (_, name: string) =>
     encodeURIComponent((params as Record<string, string> | undefined)?.[name] ?? 'missing'),
   )
-  const fields = new URLSearchParams(query as Record<string, string>)
+  const fields = new URLSearchParams(
+    Object.entries(query ?? {}).flatMap(([name, value]): [string, string][] =>
+      typeof value === 'object'
+        ? Object.entries<string>(value).map(([key, inner]) => [`${name}.${key}`, inner])
+        : [[name, value]],
+    ),
+  )
   return fields.size === 0 ? path : `${path}?${fields}`
 }

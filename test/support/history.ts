@@ -14,6 +14,7 @@ export const growingTables = [
   'account',
   'api_key',
   'sandbox',
+  'sandbox_label',
   'exec',
   'idempotency_key',
   'secret',

@@ -7,6 +7,7 @@ import { Exec } from './exec.ts'
 import { IdempotencyKey } from './idempotency-key.ts'
 import { Installation } from './installation.ts'
 import { Sandbox } from './sandbox.ts'
+import { SandboxLabel } from './sandbox-label.ts'
 import { Secret } from './secret.ts'
 import { UsageDay } from './usage-day.ts'
 import { WarmPod } from './warm-pod.ts'
@@ -19,6 +20,7 @@ export const entities = [
   IdempotencyKey,
   Installation,
   Sandbox,
+  SandboxLabel,
   Secret,
   UsageDay,
   WarmPod,
