@@ -2,12 +2,12 @@
  * Queries that read the table `sandbox`, the authoritative state of sandboxes. The queries that only workers use are in
  * `sandbox-pods.ts`. Only `sandbox-writes.ts` writes to the table.
  */
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import type { ListedState } from '../contract/sandboxes.ts'
 import type { Queries } from './database.ts'
 import type { Tables } from './entities/index.ts'
 import { Sandbox, type SandboxRow } from './entities/sandbox.ts'
-import { billedMs, now, type Page } from './sql.ts'
+import { billedMs, endedAt, endReason, isEnded, now, type Page } from './sql.ts'
 import { type Builder, first, hasRow, statement } from './statement.ts'
 
 export type { SandboxRow }
@@ -21,6 +21,12 @@ export const podOf = (sandbox: Pick<SandboxRow, 'pod_name' | 'pod_uid'>) => ({
   name: sandbox.pod_name,
   uid: sandbox.pod_uid ?? undefined,
 })
+
+/** Returns the latest time to which the sandbox can be extended. Its pod ends at this time. */
+export const maxExpiryOf = ({
+  max_expires_at,
+  expires_at,
+}: Pick<SandboxRow, 'max_expires_at' | 'expires_at'>): Date => max_expires_at ?? expires_at
 
 /** Returns the time at which the sandbox's current pod was requested. */
 export const startOf = ({ claim, pod_since, created_at }: SandboxRow): Date =>
@@ -59,6 +65,7 @@ const lockOneActive = statement<{ id: string; accountId: string }>()(
       .where('id', '=', id)
       .where('account_id', '=', accountId)
       .where('destroyed_at', 'is', null)
+      .where('expires_at', '>', now)
       .forShare(),
 )
 
@@ -72,24 +79,40 @@ export const lockActive = (transaction: Queries, of: { id: string; accountId: st
 const everSince = sql<Date>`'-infinity'::timestamptz`
 const clockNow = sql<Date>`clock.now`
 
-/** Columns that the API returns. The pod and the environment, which can be large, are excluded. */
-const shownColumns = [
+/**
+ * Columns that the API returns as they are. The pod and the environment, which can be large, are excluded.
+ * `max_expires_at` limits how long a request can wait for the sandbox.
+ */
+const storedColumns = [
   'id',
   'name',
   'image',
   'metadata',
   'created_at',
   'expires_at',
+  'max_expires_at',
   'ready_at',
-  'destroyed_at',
-  'destroy_reason',
   'destroy_detail',
   'timings',
 ] as const satisfies (keyof Tables['sandbox'])[]
 
-/** A sandbox as the API returns it. `billed_ms` is the billed time since its creation, in milliseconds. */
-export type ShownSandbox = Pick<SandboxRow, (typeof shownColumns)[number]> & { billed_ms: number }
+/**
+ * A sandbox as the API returns it. An expired sandbox counts as destroyed, even if no worker has destroyed it yet.
+ * `billed_ms` is the billed time since its creation, in milliseconds.
+ */
+export type ShownSandbox = Pick<
+  SandboxRow,
+  (typeof storedColumns)[number] | 'destroyed_at' | 'destroy_reason'
+> & { billed_ms: number }
 export type SandboxOfAccount = ShownSandbox & { now: Date }
+
+/** Selections for a {@link ShownSandbox}. @param until SQL for the time up to which it is billed */
+export const shownColumns = (until: RawBuilder<Date>) => [
+  ...storedColumns,
+  endedAt.as('destroyed_at'),
+  endReason.as('destroy_reason'),
+  billedMs(everSince, until).as('billed_ms'),
+]
 
 const selectShown = (db: Builder) =>
   db
@@ -98,8 +121,7 @@ const selectShown = (db: Builder) =>
       (db) => db.selectNoFrom(now.as('now')),
     )
     .selectFrom(['sandbox', 'clock'])
-    .select(shownColumns)
-    .select(billedMs(everSince, clockNow).as('billed_ms'))
+    .select(shownColumns(clockNow))
 
 const own = statement<{ id: string; accountId: string }>()('own sandbox', (db, { id, accountId }) =>
   selectShown(db).select('clock.now').where('id', '=', id).where('account_id', '=', accountId),
@@ -121,8 +143,10 @@ const list = (state: ListedState, isNext: boolean) =>
     (db, { accountId, before, limit }) =>
       selectShown(db)
         .where('account_id', '=', accountId)
-        .$if(state === 'active', (query) => query.where('destroyed_at', 'is', null))
-        .$if(state === 'destroyed', (query) => query.where('destroyed_at', 'is not', null))
+        .$if(state === 'active', (query) =>
+          query.where('destroyed_at', 'is', null).where('expires_at', '>', clockNow),
+        )
+        .$if(state === 'destroyed', (query) => query.where(isEnded))
         .$if(isNext, (query) => query.where('id', '<', before))
         .orderBy('id', 'desc')
         .limit(limit),

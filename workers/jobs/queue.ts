@@ -13,7 +13,7 @@ import { type ExpiryContext, expireSandbox } from '../pods/expire.ts'
  * Runs one job. Reads the sandbox's row first, so a job can safely run twice, late or concurrently with itself. The
  * `worker` that it receives logs the request ID.
  */
-type Processor = (worker: ExpiryContext, sandboxId: string) => Promise<void>
+type Processor = (worker: ExpiryContext, sandboxId: string) => Promise<unknown>
 
 const processors: Record<JobName, Processor> = {
   createPod,
