@@ -2,6 +2,7 @@ import type { Migration } from '@mikro-orm/migrations'
 import { First } from './20261126_first.ts'
 import { ExecStart } from './20261127_exec_start.ts'
 import { Labels } from './20261127_labels.ts'
+import { Lifetimes } from './20261127_lifetimes.ts'
 
 interface Runnable extends Migration {
   up(): Promise<void> | void
@@ -21,4 +22,5 @@ export const migrationsList: ListedMigration[] = [
     description: 'adding the process IDs and start errors of commands',
   },
   { name: '20261127_labels', class: Labels, description: 'indexing sandboxes by metadata, name and image' },
+  { name: '20261127_lifetimes', class: Lifetimes, description: 'adding the lifetimes of sandboxes' },
 ]

@@ -33,6 +33,7 @@ export interface ExecStart {
   request: ExecRequest
   isListed: boolean
   key: string | undefined
+  /** Time, in milliseconds, until the sandbox expires, even if it is extended. */
   leftMs: number
   signal: AbortSignal
 }

@@ -1,17 +1,23 @@
 import { limits } from '../../shared/contract/limits.ts'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { sandboxes as contract } from '../../shared/contract/sandboxes.ts'
-import { markDestroyed } from '../../shared/data/sandbox-writes.ts'
-import { listSandboxesOfAccount, type ShownSandbox } from '../../shared/data/sandboxes.ts'
+import { markDestroyed, updateSandboxRow } from '../../shared/data/sandbox-writes.ts'
+import {
+  listSandboxesOfAccount,
+  maxExpiryOf,
+  type SandboxOfAccount,
+  type ShownSandbox,
+} from '../../shared/data/sandboxes.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import { refuseDestroyed } from '../../shared/platform/sandbox-check.ts'
 import type { App } from '../app.ts'
 import type { Caller } from '../auth/authenticate.ts'
+import { invalid } from '../errors/invalid.ts'
 import { assertStorable } from '../exec/allowlist.ts'
 import { takePage } from '../http/page.ts'
 import { JsonReply, route } from '../http/route.ts'
 import { type Admission, admit, type CreateRequest, findReplay, readOrder } from '../sandboxes/admit.ts'
-import { enqueueCreate, enqueueDestroy } from '../sandboxes/enqueue.ts'
+import { enqueueCreate, enqueueDestroy, enqueueExpiry } from '../sandboxes/enqueue.ts'
 import { awaitRunning, awaitSettled, loadSandbox, present } from '../sandboxes/load-sandbox.ts'
 import { reportLost } from '../worker-client/client.ts'
 
@@ -44,6 +50,42 @@ export const listSandboxes = route(contract.listSandboxes, async ({ account, que
 export const getSandbox = route(contract.getSandbox, async ({ account, params }, app) =>
   present(await loadSandbox(app.context.db, account.id, params.id)),
 )
+
+export const updateSandbox = route(
+  contract.updateSandbox,
+  async ({ account, params: { id }, body, requestId, log }, app) => {
+    const { db, settings } = app.context
+    const maxSeconds = account.overrides.sandboxSeconds ?? settings.sandbox.maxSeconds
+    const before = await loadSandbox(db, account.id, id)
+    if (before.destroyed_at) refuseDestroyed(before)
+    const { name, metadata, ttl_seconds: ttlSeconds } = body
+    if (ttlSeconds !== undefined) assertTtlAllowed(before, ttlSeconds, maxSeconds)
+    const updated = await updateSandboxRow(db.share(account.id), {
+      id,
+      accountId: account.id,
+      isNamed: name !== undefined,
+      name: name ?? null,
+      metadata: metadata === undefined ? null : JSON.stringify(metadata),
+      ttlSeconds: ttlSeconds ?? null,
+      maxSeconds,
+    })
+    // The sandbox was destroyed or has expired since it was loaded.
+    if (!updated) refuseDestroyed(await loadSandbox(db, account.id, id))
+    if (ttlSeconds !== undefined && updated.expires_at < before.expires_at)
+      await enqueueExpiry(app.context, id, ttlSeconds * 1000, { requestId, log })
+    return present(updated)
+  },
+)
+
+/** @throws {Problem} `invalid_request` if the sandbox would live longer than the account's maximum */
+function assertTtlAllowed(sandbox: SandboxOfAccount, ttlSeconds: number, maxSeconds: number): void {
+  const { created_at, now } = sandbox
+  const endMs = Math.min(maxExpiryOf(sandbox).getTime(), created_at.getTime() + maxSeconds * 1000)
+  const leftSeconds = Math.max(0, Math.floor((endMs - now.getTime()) / 1000))
+  if (ttlSeconds <= leftSeconds) return
+  const message = `must be at most ${leftSeconds}, because this sandbox must end by ${new Date(endMs).toISOString()}`
+  throw invalid({ path: 'ttl_seconds', message })
+}
 
 const resetMs = 60_000
 

@@ -51,7 +51,7 @@ export function readOrder({ sandbox }: Settings, body: CreateRequest, maxTtl: nu
   if (seconds > maxTtl) {
     throw invalid({ path: 'ttl_seconds', message: `must be at most ${maxTtl}` })
   }
-  return { body, image, seconds }
+  return { body, image, seconds, maxSeconds: maxTtl }
 }
 
 /**
@@ -62,7 +62,7 @@ export function readOrder({ sandbox }: Settings, body: CreateRequest, maxTtl: nu
 export async function admit(
   { db, settings, sealer }: Pick<Context, 'db' | 'settings' | 'sealer'>,
   accountId: string,
-  { body, image, seconds }: Order,
+  { body, image, seconds, maxSeconds }: Order,
   idempotencyKey?: string,
 ): Promise<Admission> {
   return db.share(accountId).transaction(async (transaction) => {
@@ -80,8 +80,9 @@ export async function admit(
     const now = await checkMonth(transaction, accountId, account.hoursLimit)
 
     const endsAt = new Date(now.getTime() + seconds * 1000)
+    const maxEndsAt = new Date(now.getTime() + maxSeconds * 1000)
     const warm = settings.pools.has(image)
-      ? await claimWarmPod(transaction, { image, at: now, until: endsAt })
+      ? await claimWarmPod(transaction, { image, at: now, until: maxEndsAt })
       : undefined
     const id = warm ? newSandboxIdLike(warm.name) : newSandboxId()
     await insertSandbox(transaction, {
@@ -93,6 +94,7 @@ export async function admit(
       sealedEnv: body.env ? sealer.seal(JSON.stringify(body.env), envSealContext(id)) : null,
       createdAt: now,
       expiresAt: endsAt,
+      maxExpiresAt: maxEndsAt,
       podName: warm?.name ?? podName(id),
       podUid: warm?.uid ?? null,
       podSince: warm?.born_at ?? null,

@@ -28,6 +28,17 @@ export async function enqueueCreate(context: Context, admission: Admission, of: 
   ])
 }
 
+/** Enqueues the job that expires a sandbox whose TTL was shortened. After an extension, the earlier job renews itself. */
+export async function enqueueExpiry(
+  context: Context,
+  sandboxId: string,
+  lifeMs: number,
+  of: Of,
+): Promise<void> {
+  await allOf(of, [context.jobs.add('expire', { sandboxId }, lifeMs)])
+}
+
+/** Enqueues jobs that delete the pods of destroyed sandboxes. */
 export async function enqueueDestroy(context: Context, ids: string[], of: Of): Promise<void> {
   await allOf(
     of,

@@ -4,10 +4,11 @@ import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import type { Queries } from '../../shared/data/database.ts'
 import {
   findSandboxOfAccount,
+  maxExpiryOf,
   type SandboxOfAccount,
   type ShownSandbox,
 } from '../../shared/data/sandboxes.ts'
-import { assertRunning, refuseDestroyed, refuseMissing } from '../../shared/platform/sandbox-check.ts'
+import { assertRunning, refuseMissing } from '../../shared/platform/sandbox-check.ts'
 import type { App } from '../app.ts'
 
 /** @throws {Problem} `not_found` if the sandbox does not exist or belongs to another account */
@@ -43,16 +44,13 @@ export async function awaitSettled({ context }: App, wait: WaitOptions): Promise
 
 /**
  * Waits until commands can run in the sandbox.
- * @returns the sandbox, and the time in milliseconds until it expires
+ * @returns the sandbox, and the time in milliseconds until it expires at the latest, even if it is extended
  * @throws {Problem} `not_found`, `sandbox_destroyed`, or `sandbox_starting` if it is not ready within 10 s
  */
 export async function awaitRunning(app: App, wait: Omit<WaitOptions, 'maxMs'>) {
   const sandbox = await awaitSettled(app, { ...wait, maxMs: limits.startingWaitMs })
-  const leftMs = sandbox.expires_at.getTime() - sandbox.now.getTime()
-  // The sandbox has expired, but no worker has destroyed it yet.
-  if (!sandbox.destroyed_at && leftMs <= 0) refuseDestroyed({ ...sandbox, destroy_reason: 'expired' })
   assertRunning(sandbox)
-  return { sandbox, leftMs }
+  return { sandbox, leftMs: maxExpiryOf(sandbox).getTime() - sandbox.now.getTime() }
 }
 
 export const present = (row: ShownSandbox): Sandbox => ({

@@ -34,6 +34,10 @@ export const commands: Branch = {
         summary: 'set the current session',
         load: () => import('./session/use.ts'),
       },
+      update: {
+        summary: 'change the name, the labels or the lifetime of a session',
+        load: () => import('./session/update.ts'),
+      },
       reset: {
         summary: 'end all processes of a session and keep its files',
         load: () => import('./session/reset.ts'),

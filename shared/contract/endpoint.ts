@@ -55,7 +55,7 @@ export interface Example {
 
 interface Declared {
   summary: string
-  method: 'GET' | 'POST' | 'PUT' | 'DELETE'
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** Path of the route. `:name` is a path parameter. */
   path: `/${string}`
   repeat?: Repeat

@@ -19,6 +19,7 @@ export const routes = {
   createSandbox: { method: 'POST', path: '/v1/sandboxes', credential: 'key', repeat: 'keyed' },
   listSandboxes: { method: 'GET', path: '/v1/sandboxes', credential: 'key', repeat: 'yes' },
   getSandbox: { method: 'GET', path: '/v1/sandboxes/:id', credential: 'key', repeat: 'yes' },
+  updateSandbox: { method: 'PATCH', path: '/v1/sandboxes/:id', credential: 'key', repeat: 'yes' },
   resetSandbox: { method: 'POST', path: '/v1/sandboxes/:id/reset', credential: 'key', repeat: 'yes' },
   destroySandbox: { method: 'DELETE', path: '/v1/sandboxes/:id', credential: 'key', repeat: 'yes' },
   execCommand: { method: 'POST', path: '/v1/sandboxes/:id/exec', credential: 'key', repeat: 'keyed' },

@@ -34,6 +34,15 @@ export const Sandbox = z
   .meta({ id: 'Sandbox' })
 export type Sandbox = z.infer<typeof Sandbox>
 
+const Metadata = z
+  .record(fieldName(characters(Text, 1, 64)), characters(Text, 0, 512))
+  .refine((metadata) => Object.keys(metadata).length <= 32, 'must have at most 32 entries')
+  .refine(
+    (metadata) => Buffer.byteLength(Object.entries(metadata).flat().join('')) <= limits.metadataBytes,
+    `names and values must have at most ${limits.metadataBytes} bytes in total`,
+  )
+  .meta({ maxProperties: 32, 'x-max-bytes': limits.metadataBytes })
+
 export const sandboxes = family({
   createSandbox: {
     summary: 'Create a sandbox',
@@ -68,15 +77,7 @@ export const sandboxes = family({
           .optional()
           .meta({ description: 'The container image. The default is set by the operator' }),
         name: Name.optional(),
-        metadata: z
-          .record(fieldName(characters(Text, 1, 64)), characters(Text, 0, 512))
-          .refine((metadata) => Object.keys(metadata).length <= 32, 'must have at most 32 entries')
-          .refine(
-            (metadata) => Buffer.byteLength(Object.entries(metadata).flat().join('')) <= limits.metadataBytes,
-            `names and values must have at most ${limits.metadataBytes} bytes in total`,
-          )
-          .meta({ maxProperties: 32, 'x-max-bytes': limits.metadataBytes })
-          .optional(),
+        metadata: Metadata.optional(),
         env: Environment.optional(),
         ttl_seconds: z.int().min(1).optional().meta({
           description:
@@ -136,6 +137,30 @@ export const sandboxes = family({
     params: ById,
     reply: Sandbox,
     errors: ['not_found'],
+  },
+  updateSandbox: {
+    summary: 'Change the name, the metadata or the lifetime of a sandbox',
+    method: 'PATCH',
+    path: '/v1/sandboxes/:id',
+    repeat: 'yes',
+    example: {
+      body: { ttl_seconds: 900 },
+      client: 'sandlot session update "$SANDBOX_ID" --ttl 15m',
+    },
+    credential: 'key',
+    scope: 'run',
+    bucket: 'changes',
+    params: ById,
+    body: z.strictObject({
+      name: Name.nullable().optional().meta({ description: 'The new name. `null` removes the name' }),
+      metadata: Metadata.optional().meta({ description: 'Replaces all of the metadata' }),
+      ttl_seconds: z.int().min(1).optional().meta({
+        description:
+          'Remaining lifetime, in seconds from now. The lifetime since creation must not exceed `limits.sandbox_seconds` of GET /v1/account',
+      }),
+    }),
+    reply: Sandbox,
+    errors: ['not_found', 'sandbox_destroyed'],
   },
   resetSandbox: {
     summary: 'End all processes in a sandbox. Files are kept',

@@ -57,6 +57,7 @@ const withSandboxes = statement<{ id: string }>()('account with sandboxes', (db,
         .select(({ fn }) => fn.countAll<number>().as('count'))
         .whereRef('account_id', '=', 'account.id')
         .where('destroyed_at', 'is', null)
+        .where('expires_at', '>', now)
         .$asScalar()
         .$notNull()
         .as('active'),

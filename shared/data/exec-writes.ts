@@ -2,7 +2,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Queries } from './database.ts'
 import { type ExecEnding, noWorker, type ShownExec, shownColumns, workerLost } from './execs.ts'
-import { now } from './sql.ts'
+import { endedAt, endReason, isEnded, now } from './sql.ts'
 import { done, first, hasRow, only, statement } from './statement.ts'
 
 export interface StartedExec {
@@ -70,9 +70,9 @@ const endBy = (it: Ended, condition: RawBuilder<unknown>) => sql<{ id: string }>
    where id = ${it.id} and status = 'running' ${condition}
   returning id`
 
-/** In a destroyed sandbox, every command counts as killed, so no exit status is stored. */
+/** Stores an exit status, except in a destroyed or expired sandbox, where every command counts as killed. */
 const end = statement<Ended>()('command ends', (_, it) =>
-  endBy(it, sql`and not exists (select from sandbox where id = sandbox_id and destroyed_at is not null)`),
+  endBy(it, sql`and not exists (select from sandbox where id = sandbox_id and ${isEnded})`),
 )
 const endAnyhow = statement<Ended>()('command ends in any sandbox', (_, it) => endBy(it, sql``))
 
@@ -148,14 +148,14 @@ interface UnknownEnd {
 }
 
 const durationMs = sql`greatest(0, round(1000 * extract(epoch from
-  least(${now}, (select destroyed_at from sandbox where id = exec.sandbox_id)) - exec.started_at)))`
+  least(${now}, (select ${endedAt} from sandbox where id = exec.sandbox_id)) - exec.started_at)))`
 
 /**
  * Sets the final status of a command whose exit status is unknown: `killed` if its sandbox is destroyed, and
  * `lost` if not. A row lock on the sandbox prevents a concurrent destroy.
  */
 const endUnknown = ({ id, sandboxId }: UnknownEnd, more: RawBuilder<unknown>) => sql<ShownExec>`
-  with its_sandbox as (select destroyed_at, destroy_reason from sandbox where id = ${sandboxId} for share)
+  with its_sandbox as (select ${endedAt} as destroyed_at, ${endReason} as destroy_reason from sandbox where id = ${sandboxId} for share)
   update exec
      set status = case when destroyed_at is null then 'lost' else 'killed' end,
          reason = case when destroyed_at is null then ${sql.lit(workerLost)} else destroy_reason end,

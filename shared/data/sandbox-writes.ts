@@ -6,7 +6,7 @@ import { type RawBuilder, sql } from 'kysely'
 import type { DestroyReason } from '../contract/sandboxes.ts'
 import type { Queries } from './database.ts'
 import { podName } from './ids.ts'
-import { type SandboxRow, sandboxColumns } from './sandboxes.ts'
+import { type SandboxRow, sandboxColumns, shownColumns } from './sandboxes.ts'
 import { now } from './sql.ts'
 import { done, first, hasRow, statement } from './statement.ts'
 
@@ -19,6 +19,8 @@ export interface NewSandbox {
   sealedEnv: Buffer | null
   createdAt: Date
   expiresAt: Date
+  /** The latest time to which `expiresAt` can be changed. */
+  maxExpiresAt: Date
   podName: string
   /** UID of the claimed warm pod. Null if a new pod must be created. */
   podUid: string | null
@@ -31,10 +33,10 @@ const insert = statement<NewSandbox>()(
   with row as (
          select ${it.createdAt}::timestamptz as created_at, ${it.podUid}::text as pod_uid),
        clock as materialized (select greatest(${now}, created_at) as now from row)
-  insert into sandbox (id, account_id, name, image, metadata, sealed_env, created_at, expires_at, pod_name, pod_uid,
-                       pod_since, ready_at, claim, timings)
+  insert into sandbox (id, account_id, name, image, metadata, sealed_env, created_at, expires_at, max_expires_at,
+                       pod_name, pod_uid, pod_since, ready_at, claim, timings)
   select ${it.id}, ${it.accountId}, ${it.name}, ${it.image}, ${it.metadata}::jsonb, ${it.sealedEnv}::bytea, created_at,
-         ${it.expiresAt}::timestamptz, ${it.podName}, pod_uid, ${it.podSince}::timestamptz,
+         ${it.expiresAt}::timestamptz, ${it.maxExpiresAt}::timestamptz, ${it.podName}, pod_uid, ${it.podSince}::timestamptz,
          case when pod_uid is not null then now end,
          case when pod_uid is not null then 'unused' end,
          case when pod_uid is null then jsonb_build_object('pod', 'cold')
@@ -44,8 +46,11 @@ const insert = statement<NewSandbox>()(
 
 export const insertSandbox = (db: Queries, sandbox: NewSandbox) => done(db.run(insert, sandbox))
 
-/** The start time is used if PostgreSQL's clock was set back to before it. */
-const endedNow = sql<Date>`greatest(${now}, coalesce(ready_at, created_at))`
+/**
+ * SQL for the time at which a sandbox that is destroyed now has ended: at `expires_at` if it has expired, and not before
+ * its start if PostgreSQL's clock was set back.
+ */
+const endedNow = sql<Date>`greatest(least(${now}, expires_at), coalesce(ready_at, created_at))`
 
 const end = statement<{ id: string; reason: DestroyReason; detail: string | null }>()(
   'end sandbox',
@@ -55,8 +60,9 @@ const end = statement<{ id: string; reason: DestroyReason; detail: string | null
       .set({
         destroyed_at: endedNow,
         destroy_reason: sql<DestroyReason>`
-          case when ready_at is null and ${reason}::text = 'pod_failed' then 'start_failed' else ${reason}::text end`,
-        destroy_detail: detail,
+          case when expires_at <= ${now} then 'expired'
+               when ready_at is null and ${reason}::text = 'pod_failed' then 'start_failed' else ${reason}::text end`,
+        destroy_detail: sql<string | null>`case when expires_at > ${now} then ${detail}::text end`,
       })
       .where('id', '=', id)
       .where('destroyed_at', 'is', null)
@@ -67,15 +73,69 @@ const end = statement<{ id: string; reason: DestroyReason; detail: string | null
 )
 
 /**
- * Marks a sandbox as destroyed, so that it no longer counts against the quota. The caller must delete the
- * pod.
- *
- * Before the sandbox is ready, the reason `pod_failed` becomes `start_failed`. Afterwards, a call with
- * `start_failed` does nothing.
+ * Marks a sandbox as destroyed, so that it no longer counts against the quota. The caller must delete the pod. If the
+ * sandbox is not ready yet, the reason `pod_failed` becomes `start_failed`. If the sandbox is ready, a call with
+ * `start_failed` does nothing. If the sandbox has expired, the reason is `expired`, because clients may have seen it.
  * @returns the row if this call destroyed the sandbox, otherwise undefined
  */
 export const markDestroyed = (db: Queries, id: string, reason: DestroyReason, detail: string | null = null) =>
   first(db.run(end, { id, reason, detail }))
+
+const endOverdue = statement<{ id: string }>()('end overdue sandbox', (db, { id }) =>
+  db
+    .updateTable('sandbox')
+    .set({ destroyed_at: endedNow, destroy_reason: 'expired' })
+    .where('id', '=', id)
+    .where('destroyed_at', 'is', null)
+    .where('expires_at', '<=', now)
+    .returning(sandboxColumns),
+)
+
+/**
+ * Marks a sandbox as destroyed if it has expired. The row decides, because the sandbox may have been extended since the
+ * caller read it.
+ * @returns the row if this call destroyed the sandbox, otherwise undefined
+ */
+export const markOverdue = (db: Queries, id: string) => first(db.run(endOverdue, { id }))
+
+export interface SandboxChanges {
+  /** Whether to change the name, which can be null. */
+  isNamed: boolean
+  name: string | null
+  /** The metadata object as JSON. Null leaves it unchanged. */
+  metadata: string | null
+  /** The new TTL from now, in seconds. Null leaves it unchanged. */
+  ttlSeconds: number | null
+  /** The account's maximum TTL, counted from the sandbox's creation. */
+  maxSeconds: number
+}
+
+const update = statement<SandboxChanges & { id: string; accountId: string }>()('update sandbox', (db, it) =>
+  db
+    .updateTable('sandbox')
+    .set({
+      name: sql<string | null>`case when ${it.isNamed}::boolean then ${it.name}::text else name end`,
+      metadata: sql`coalesce(${it.metadata}::jsonb, metadata)`,
+      expires_at: sql<Date>`
+        case when ${it.ttlSeconds}::int is null then expires_at
+             else least(${now} + ${it.ttlSeconds}::int * interval '1 second', coalesce(max_expires_at, expires_at),
+                        created_at + ${it.maxSeconds}::int * interval '1 second') end`,
+      max_expires_at: sql<Date>`coalesce(max_expires_at, expires_at)`,
+    })
+    .where('id', '=', it.id)
+    .where('account_id', '=', it.accountId)
+    .where('destroyed_at', 'is', null)
+    .where('expires_at', '>', now)
+    .returning(shownColumns(now)),
+)
+
+/**
+ * Changes an active sandbox. PostgreSQL's clock is read after the row is locked, so either the change or the expiry
+ * takes effect, but never both.
+ * @returns undefined if the account has no active sandbox with this ID
+ */
+export const updateSandboxRow = (db: Queries, of: SandboxChanges & { id: string; accountId: string }) =>
+  first(db.run(update, of))
 
 const endAllExpired = statement<{ accountId: string }>()('end expired sandboxes', (db, { accountId }) =>
   db
@@ -128,13 +188,14 @@ const ready = statement<OnePod>()('sandbox is ready', (db, { id, podUid }) =>
     })
     .where('id', '=', id)
     .where('destroyed_at', 'is', null)
+    .where('expires_at', '>', now)
     .where('pod_uid', '=', podUid)
     .returning(sandboxColumns),
 )
 
 /**
- * Billing starts when a sandbox is marked as ready.
- * @returns the row, or undefined if the sandbox is destroyed or has a different pod
+ * Marks a sandbox as ready. Billing starts at this time.
+ * @returns the row, or undefined if the sandbox is destroyed, has expired or has a different pod
  */
 export const markReady = (db: Queries, id: string, podUid: string) => first(db.run(ready, { id, podUid }))
 

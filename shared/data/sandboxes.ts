@@ -2,13 +2,13 @@
  * Queries that read the table `sandbox`. `sandbox-pods.ts` contains the queries that only workers use, and
  * `sandbox-writes.ts` the statements that modify the table.
  */
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import type { ListedState, ListOrder } from '../contract/sandboxes.ts'
 import type { Queries } from './database.ts'
 import type { Tables } from './entities/index.ts'
 import { Sandbox, type SandboxRow } from './entities/sandbox.ts'
 import { lastSandboxId, sandboxIdBefore } from './ids.ts'
-import { billedMs, now } from './sql.ts'
+import { billedMs, endedAt, endReason, isEnded, now } from './sql.ts'
 import { type Builder, first, hasRow, statement } from './statement.ts'
 
 export type { SandboxRow }
@@ -22,6 +22,12 @@ export const podOf = (sandbox: Pick<SandboxRow, 'pod_name' | 'pod_uid'>) => ({
   name: sandbox.pod_name,
   uid: sandbox.pod_uid ?? undefined,
 })
+
+/** Returns the latest time to which the sandbox can be extended. Its pod ends at this time. */
+export const maxExpiryOf = ({
+  max_expires_at,
+  expires_at,
+}: Pick<SandboxRow, 'max_expires_at' | 'expires_at'>): Date => max_expires_at ?? expires_at
 
 /** Returns the time at which the sandbox's current pod was requested. */
 export const startOf = ({ claim, pod_since, created_at }: SandboxRow): Date =>
@@ -62,6 +68,7 @@ const lockOneActive = statement<{ id: string; accountId: string }>()(
       .where('id', '=', id)
       .where('account_id', '=', accountId)
       .where('destroyed_at', 'is', null)
+      .where('expires_at', '>', now)
       .forShare(),
 )
 
@@ -75,24 +82,40 @@ export const lockActive = (transaction: Queries, of: { id: string; accountId: st
 const everSince = sql<Date>`'-infinity'::timestamptz`
 const clockNow = sql<Date>`clock.now`
 
-/** Excludes the pod, and the environment, which can be large. */
-const shownColumns = [
+/**
+ * Columns that the API returns as they are. The pod and the environment, which can be large, are excluded.
+ * `max_expires_at` limits how long a request can wait for the sandbox.
+ */
+const storedColumns = [
   'id',
   'name',
   'image',
   'metadata',
   'created_at',
   'expires_at',
+  'max_expires_at',
   'ready_at',
-  'destroyed_at',
-  'destroy_reason',
   'destroy_detail',
   'timings',
 ] as const satisfies (keyof Tables['sandbox'])[]
 
-/** `billed_ms` is the billed time since the sandbox's creation. */
-export type ShownSandbox = Pick<SandboxRow, (typeof shownColumns)[number]> & { billed_ms: number }
+/**
+ * A sandbox as the API returns it. An expired sandbox counts as destroyed, even if no worker has destroyed it yet.
+ * `billed_ms` is the billed time since its creation, in milliseconds.
+ */
+export type ShownSandbox = Pick<
+  SandboxRow,
+  (typeof storedColumns)[number] | 'destroyed_at' | 'destroy_reason'
+> & { billed_ms: number }
 export type SandboxOfAccount = ShownSandbox & { now: Date }
+
+/** Selections for a {@link ShownSandbox}. @param until SQL for the time up to which it is billed */
+export const shownColumns = (until: RawBuilder<Date>) => [
+  ...storedColumns,
+  endedAt.as('destroyed_at'),
+  endReason.as('destroy_reason'),
+  billedMs(everSince, until).as('billed_ms'),
+]
 
 const selectShown = (db: Builder) =>
   db
@@ -101,8 +124,7 @@ const selectShown = (db: Builder) =>
       (db) => db.selectNoFrom(now.as('now')),
     )
     .selectFrom(['sandbox', 'clock'])
-    .select(shownColumns)
-    .select(billedMs(everSince, clockNow).as('billed_ms'))
+    .select(shownColumns(clockNow))
 
 const own = statement<{ id: string; accountId: string }>()('own sandbox', (db, { id, accountId }) =>
   selectShown(db).select('clock.now').where('id', '=', id).where('account_id', '=', accountId),
@@ -151,7 +173,8 @@ interface Listed {
  * and metadata is usually more selective than a name, and a name more than an image.
  */
 const sources = {
-  active: ({ accountId }: Listed) => sql<boolean>`account_id = ${accountId} and destroyed_at is null`,
+  active: ({ accountId }: Listed) => sql<boolean>`
+    account_id = ${accountId} and destroyed_at is null and expires_at > ${clockNow}`,
   metadata: ({ accountId, key, value }: Listed) => sql<boolean>`
     sandbox_label.account_id = ${accountId} and key = ${key} and value = ${value} and sandbox_id = sandbox.id`,
   name: ({ accountId, name }: Listed) => sql<boolean>`
@@ -171,7 +194,7 @@ const list = (source: Source, order: ListOrder) =>
       .where(sources[source](it))
       .where(id, '>', it.after)
       .where(id, '<', it.before)
-      .where(sql<boolean>`(${it.state}::text <> 'destroyed' or destroyed_at is not null)`)
+      .where(sql<boolean>`(${it.state}::text <> 'destroyed' or ${isEnded})`)
       .where(sql<boolean>`coalesce(name = ${it.name}::text, ${it.name}::text is null)`)
       .where(sql<boolean>`coalesce(image = ${it.image}::text, true)`)
       .where(sql<boolean>`metadata @> ${it.metadata}::jsonb`)

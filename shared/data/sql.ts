@@ -1,5 +1,6 @@
 /** SQL fragments that several statements share. */
 import { expressionBuilder, type RawBuilder, sql } from 'kysely'
+import type { DestroyReason } from '../contract/sandboxes.ts'
 import type { Tables } from './entities/index.ts'
 
 /** `sandlot_now()` is volatile, so a statement that waited for a lock sees the time after the wait. */
@@ -8,7 +9,21 @@ export const now = sql<Date>`sandlot_now()`
 /** PostgreSQL evaluates a subquery only once, so comparisons with this time can use an index. */
 export const nowOnce = sql<Date>`(select sandlot_now())`
 
-/** Current UTC day as a `date`. */
+/**
+ * SQL condition for a sandbox that is destroyed, or that has expired and therefore counts as destroyed. An expired
+ * sandbox cannot be extended, so the condition never becomes false again.
+ */
+export const isEnded = sql<boolean>`(destroyed_at is not null or expires_at <= ${now})`
+
+/** SQL for the effective `destroyed_at` of a sandbox, see {@link isEnded}. */
+export const endedAt = sql<Date | null>`coalesce(destroyed_at,
+  case when expires_at <= ${now} then greatest(expires_at, ready_at) end)`
+
+/** SQL for the effective `destroy_reason` of a sandbox, see {@link isEnded}. */
+export const endReason = sql<DestroyReason | null>`coalesce(destroy_reason,
+  case when expires_at <= ${now} then 'expired' end)`
+
+/** Current UTC day as a `date`, based on {@link nowOnce}. */
 export const todayOnce = sql<string>`(${nowOnce} at time zone 'UTC')::date`
 
 const listed = expressionBuilder<Tables, 'api_key' | 'exec' | 'secret'>()

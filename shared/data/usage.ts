@@ -8,7 +8,7 @@ import type { Queries } from './database.ts'
 import type { Account } from './entities/account.ts'
 import type { RowOf } from './entities/row.ts'
 import { deleteSandboxes } from './sandbox-writes.ts'
-import { billedMs, now, type Page } from './sql.ts'
+import { billedMs, endedAt, now, type Page } from './sql.ts'
 import { only, statement } from './statement.ts'
 
 export const toHours = (milliseconds: number): number => milliseconds / 3_600_000
@@ -87,7 +87,7 @@ const bySandbox = statement<Month & UsagePage>()(
   (_, it) => sql<Omit<UsageOfMonth, 'milliseconds'> & { used: number } & OnPage<SandboxUsage>>`
   with ${periodOf(it)},
        billed as materialized (
-         select id, name, created_at, ${billedSince} as ready_at, destroyed_at, ${billed} as milliseconds
+         select id, name, created_at, ${billedSince} as ready_at, ${endedAt} as destroyed_at, ${billed} as milliseconds
            from sandbox, period where ${inMonth(it)})
   select month, now, until as month_end,
          ((select coalesce(sum(milliseconds), 0) from billed) + ${folded(it)})::bigint as used, page.*
@@ -133,7 +133,7 @@ const ofAccounts = statement()(
            from (select ${now} as now) as read)
   select id, email, created_at, suspended_at, deleted_at, concurrent_limit, hours_limit, sandbox_seconds_limit,
          sandbox_ops_per_minute, sandbox_lifecycle_per_minute,
-         (select count(*) from sandbox where account_id = account.id and destroyed_at is null) as sandboxes,
+         (select count(*) from sandbox where account_id = account.id and destroyed_at is null and expires_at > clock.now) as sandboxes,
          (select coalesce(sum(${billedMs(since, sql<Date>`clock.now`)}), 0)::bigint
             from sandbox
            where account_id = account.id and expires_at > since and ${billedSince} < clock.now) as milliseconds

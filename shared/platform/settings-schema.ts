@@ -272,7 +272,7 @@ const limits = {
   RATE_CHANGES_PER_MINUTE: perMinute
     .default(60)
     .describe(
-      'Requests that change API keys, secrets or the allowlist, per account per minute. Each API process counts separately, so N processes allow N times as many.',
+      'Requests that change API keys, secrets, the allowlist or the fields of a sandbox, per account per minute. Each API process counts separately, so N processes allow N times as many.',
     ),
   RATE_MCP_PER_MINUTE: perMinute
     .default(300)

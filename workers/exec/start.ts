@@ -2,6 +2,7 @@ import { refuseVariables } from '../../shared/allowlist/decide.ts'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import { recordPid } from '../../shared/data/exec-writes.ts'
+import { findRemainingTime } from '../../shared/data/sandbox-pods.ts'
 import type { SandboxRow } from '../../shared/data/sandboxes.ts'
 import type { Reservation } from '../../shared/platform/memory-budget.ts'
 import { Problem, unavailable } from '../../shared/platform/problem.ts'
@@ -84,7 +85,7 @@ async function startInside(
     input,
     isAwaited: wire.isAwaited,
   })
-  stopAtTimeout(command, args, leftMs)
+  stopAtTimeout(worker, command, { timeoutAt: performance.now() + timeoutOf(args), leftMs })
   return command
 }
 
@@ -180,11 +181,29 @@ async function awaitStart<T extends ReturnType<typeof runInSlot>>(running: T): P
 
 const sizeOf = ({ rows = 24, columns = 80 }: ExecRequest) => ({ rows, columns })
 
-function stopAtTimeout(command: Command, { request, mode }: StartExec, leftMs: number): void {
-  const timeoutMs = request.timeout_ms ?? (mode === 'json' ? limits.execTimeoutMs : leftMs)
-  // If the timeout is not earlier than the TTL, the command ends because the sandbox expires.
-  const cause = timeoutMs < leftMs ? withoutExitCode('timed_out', null) : withoutExitCode('killed', 'expired')
-  const timer = setTimeout(() => void command.stop(cause), Math.min(timeoutMs, leftMs))
+const timeoutOf = ({ request, mode }: StartExec): number =>
+  request.timeout_ms ?? (mode === 'json' ? limits.execTimeoutMs : Number.POSITIVE_INFINITY)
+
+/** Delay, in milliseconds, after which a row is read again that could not be read. */
+const rereadMs = 1_000
+
+/** Stops a command at its timeout, or when its sandbox expires. The row is then read again, to notice an extension. */
+function stopAtTimeout(
+  worker: ExecContext,
+  command: Command,
+  { timeoutAt, leftMs }: { timeoutAt: number; leftMs: number },
+): void {
+  const timeoutMs = timeoutAt - performance.now()
+  const stopIfExpired = async () => {
+    const { sandboxId } = command.facts
+    const found = await findRemainingTime(worker.db, sandboxId).catch(() => ({ left_ms: rereadMs }))
+    if (!command.isRunning) return
+    if (found && found.left_ms > 0) stopAtTimeout(worker, command, { timeoutAt, leftMs: found.left_ms })
+    else await command.stop(withoutExitCode('killed', 'expired'))
+  }
+  const stop = async () =>
+    timeoutMs < leftMs ? await command.stop(withoutExitCode('timed_out', null)) : await stopIfExpired()
+  const timer = setTimeout(() => void stop(), Math.min(timeoutMs, leftMs))
   void command.ended.then(() => clearTimeout(timer))
 }
 

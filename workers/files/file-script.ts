@@ -169,7 +169,7 @@ export async function runFileScript(
   signal: AbortSignal,
   script: FileScript,
 ): Promise<'whole' | 'cut' | 'timed_out'> {
-  const { sandbox, leftMs } = await enter(worker, call)
+  const { sandbox } = await enter(worker, call)
   const stderr = new BoundedOutput(messageBytes)
   const output = limitOutput(messageBytes + (script.maxBytes ?? 0))
   const stops = [signal, output.tooMuch, ...(script.enough ? [script.enough] : [])]
@@ -189,7 +189,7 @@ export async function runFileScript(
     onStderr: output.limit((chunk) => stderr.push(chunk)),
   }
   const end = await runInside(worker, sandbox, command, io, {
-    timeoutMs: Math.min(script.timeoutMs ?? timeoutMs, leftMs),
+    timeoutMs: script.timeoutMs ?? timeoutMs,
     signal: AbortSignal.any(stops),
   })
   output.close()

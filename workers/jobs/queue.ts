@@ -9,7 +9,7 @@ import { reapPod } from '../pods/destroy-and-delete-pod.ts'
 import { type ExpiryContext, expireSandbox } from '../pods/expire.ts'
 
 /** Reads the sandbox's row first, so a job can safely run twice, late or concurrently with itself. */
-type Processor = (worker: ExpiryContext, sandboxId: string) => Promise<void>
+type Processor = (worker: ExpiryContext, sandboxId: string) => Promise<unknown>
 
 const processors: Record<JobName, Processor> = {
   createPod,

@@ -5,7 +5,7 @@
 
 import { limits } from '../../shared/contract/limits.ts'
 import { dropWarmPod, markAssigned, markUsed } from '../../shared/data/sandbox-writes.ts'
-import { findSandbox, podOf, type SandboxRow } from '../../shared/data/sandboxes.ts'
+import { findSandbox, maxExpiryOf, podOf, type SandboxRow } from '../../shared/data/sandboxes.ts'
 import { withTimeout } from '../../shared/lib/timeout.ts'
 import { notify } from '../../shared/platform/notify.ts'
 import { PodGone } from '../drivers/driver.ts'
@@ -37,8 +37,8 @@ async function assignToPod(
   sandbox: SandboxRow,
 ): Promise<void> {
   reach('claim: the row has the pod, the pod is not assigned')
-  // The pod starts no earlier than `pod_since`, so the deadline never precedes `expires_at`. The clock is PostgreSQL's.
-  const deadlineSeconds = (sandbox.expires_at.getTime() - sandbox.pod_since!.getTime()) / 1000
+  // The pod starts no earlier than `pod_since`, so the deadline never precedes `max_expires_at`. The clock is PostgreSQL's.
+  const deadlineSeconds = (maxExpiryOf(sandbox).getTime() - sandbox.pod_since!.getTime()) / 1000
   await driver.assign(podOf(sandbox), { sandboxId: sandbox.id, deadlineSeconds })
   reach('claim: the pod is assigned, its row is not marked assigned')
   await markAssigned(db, sandbox.id)

@@ -1,6 +1,6 @@
 import type { DestroyReason } from '../../shared/contract/sandboxes.ts'
-import { markDestroyed, markReaped } from '../../shared/data/sandbox-writes.ts'
-import { findSandbox, podOf } from '../../shared/data/sandboxes.ts'
+import { markDestroyed, markOverdue, markReaped } from '../../shared/data/sandbox-writes.ts'
+import { findSandbox, podOf, type SandboxRow } from '../../shared/data/sandboxes.ts'
 import { notify } from '../../shared/platform/notify.ts'
 import type { PodCrashPoint } from '../faults/crash-points.ts'
 import type { PodsContext } from './context.ts'
@@ -17,25 +17,44 @@ export async function destroyAndDeletePod(
   detail: string | null,
   point: PodCrashPoint,
 ): Promise<void> {
-  const ended = await markDestroyed(worker.db, sandboxId, reason, detail)
-  if (ended) {
-    worker.reach(point)
-    worker.log.info(
-      { sandbox_id: sandboxId, account_id: ended.account_id, reason: ended.destroy_reason, detail },
-      'a sandbox ended',
-    )
-    await notify(worker.redis, 'sandbox', sandboxId).catch(() => {})
-  }
-  await reapPod(worker, sandboxId)
+  await finishEnd(worker, sandboxId, await markDestroyed(worker.db, sandboxId, reason, detail), point)
 }
 
-export async function reapPod(worker: PodsContext, sandboxId: string): Promise<void> {
+/** Ends a sandbox as {@link destroyAndDeletePod} does, but only if it has expired. Returns whether it is destroyed. */
+export async function endOverdueAndDeletePod(
+  worker: PodsContext,
+  sandboxId: string,
+  point: PodCrashPoint,
+): Promise<boolean> {
+  return await finishEnd(worker, sandboxId, await markOverdue(worker.db, sandboxId), point)
+}
+
+/** @param ended the row, if this process has just destroyed the sandbox */
+async function finishEnd(
+  worker: PodsContext,
+  sandboxId: string,
+  ended: SandboxRow | undefined,
+  point: PodCrashPoint,
+): Promise<boolean> {
+  if (ended) {
+    const { account_id, destroy_reason: reason, destroy_detail: detail } = ended
+    worker.reach(point)
+    worker.log.info({ sandbox_id: sandboxId, account_id, reason, detail }, 'a sandbox ended')
+    await notify(worker.redis, 'sandbox', sandboxId).catch(() => {})
+  }
+  return await reapPod(worker, sandboxId)
+}
+
+/** Deletes the pod of a destroyed sandbox. Returns false if the sandbox is not destroyed. */
+export async function reapPod(worker: PodsContext, sandboxId: string): Promise<boolean> {
   const { db, reach } = worker
   const sandbox = await findSandbox(db, sandboxId)
-  if (!sandbox?.destroyed_at || sandbox.reaped_at) return
+  if (!sandbox?.destroyed_at) return false
+  if (sandbox.reaped_at) return true
   reach('delete: before the pod is deleted')
   // No uid is passed, because any pod with this sandbox's name must be deleted.
   await removePod(worker, { name: podOf(sandbox).name })
   reach('delete: the pod is deleted, the row is not marked reaped')
   await markReaped(db, sandboxId)
+  return true
 }

@@ -17,7 +17,7 @@ import { makeOrphanReconciler } from '../exec/orphans.ts'
 import { assignPod, replacePod } from '../pods/claimed-pod.ts'
 import type { PodsContext } from '../pods/context.ts'
 import { createPod } from '../pods/create-pod.ts'
-import { destroyAndDeletePod, reapPod } from '../pods/destroy-and-delete-pod.ts'
+import { destroyAndDeletePod, endOverdueAndDeletePod, reapPod } from '../pods/destroy-and-delete-pod.ts'
 import { removePod } from '../pods/remove-pod.ts'
 import { discardWarmPod } from '../pool/make.ts'
 import { destroyReasonOf } from './deaths.ts'
@@ -218,7 +218,7 @@ async function applyAction(worker: PodsContext, action: Action): Promise<void> {
     case 'create':
       return await createPod(worker, action.sandboxId)
     case 'delete':
-      return await reapPod(worker, action.sandboxId)
+      return void (await reapPod(worker, action.sandboxId))
     case 'end':
       return await endSandbox(worker, action)
     case 'assign':
@@ -248,5 +248,7 @@ async function endSandbox(worker: PodsContext, action: Action & { kind: 'end' })
     if (!row || podOf(row).name !== missingPod) return
   }
   const point = 'reconcile or watch: the row is ended, the pod lives'
-  await destroyAndDeletePod(worker, sandboxId, reason, detail, point)
+  // Without a detail, only the row's times were compared, and they may have changed.
+  if (reason === 'expired' && detail === null) await endOverdueAndDeletePod(worker, sandboxId, point)
+  else await destroyAndDeletePod(worker, sandboxId, reason, detail, point)
 }

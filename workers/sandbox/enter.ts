@@ -57,7 +57,9 @@ async function loadSandbox(
 
 function enterNow({ leftMs, sandbox, clock }: Awaited<ReturnType<typeof loadSandbox>>): EnteredSandbox {
   assertRunning(sandbox)
-  return { sandbox, leftMs: Math.max(1, leftMs), clock }
+  // The sandbox has expired, but no worker has destroyed it yet.
+  if (leftMs <= 0) refuseDestroyed({ ...sandbox, destroy_reason: 'expired' })
+  return { sandbox, leftMs, clock }
 }
 
 export function environmentOf(

@@ -14,6 +14,8 @@ export const Sandbox = defineEntity({
     sealed_env: p.blob().$type<Buffer>().nullable(),
     created_at: p.datetime(3),
     expires_at: p.datetime(3),
+    /** The latest permitted `expires_at`. Null in rows of the version that did not permit extensions. */
+    max_expires_at: p.datetime(3).nullable(),
     ready_at: p.datetime(3).nullable(),
     destroyed_at: p.datetime(3).nullable(),
     destroy_reason: p.text().$type<DestroyReason>().nullable(),

@@ -1,0 +1,42 @@
+import { addSessionOption, collect, defineCommand } from '../../core/command.ts'
+import { CliError } from '../../core/errors.ts'
+import { readPairs, readSeconds } from '../../core/parse.ts'
+import { sandboxFields } from '../../core/shapes.ts'
+import { showTime } from '../../core/times.ts'
+
+interface Options {
+  name?: string
+  metadata?: string[]
+  ttl?: string
+}
+
+export const define = defineCommand<Options>({
+  declare: (command) =>
+    addSessionOption(command)
+      .argument('[id]', 'the session, by id or name')
+      .option('--name <name>', 'a new name; an empty one removes the name')
+      .option('--metadata <name=value>', 'a label; replaces all labels; may be repeated', collect)
+      .option('--ttl <duration>', 'the remaining lifetime from now, such as 10m; a bare number is seconds'),
+  notes: `
+The lifetime since the session was created cannot exceed the limit of the account, see
+\`sandlot whoami --json=limits\`.`,
+  examples: [
+    'sandlot session update --ttl 10m',
+    'sandlot session update build --name web --metadata team=red',
+  ],
+  fields: sandboxFields,
+  handle: async ({ args, options, session, api, output }) => {
+    const body = readBody(options)
+    if (Object.values(body).every((value) => value === undefined))
+      throw new CliError('usage', 'Nothing to change. Use --name, --metadata or --ttl.')
+    const sandbox = await api.call('updateSandbox', { params: { id: await session(args[0]) }, body })
+    output.result(sandbox, `${sandbox.id}\n`)
+    output.aside(`It ends ${showTime(sandbox.expires_at)}.`)
+  },
+})
+
+const readBody = ({ name, metadata, ttl }: Options) => ({
+  name: name === '' ? null : name,
+  metadata: readPairs(metadata, '--metadata'),
+  ttl_seconds: ttl === undefined ? undefined : readSeconds(ttl, '--ttl'),
+})
