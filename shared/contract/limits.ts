@@ -29,8 +29,11 @@ export const limits = {
   argumentBytes: 128 * 1024 - 1,
   /** Default timeout of a command, in milliseconds, if the request contains no `timeout_ms`. */
   execTimeoutMs: 60_000,
-  /** Maximum number of items in a files/ls, glob or grep reply, and maximum size of the reply's JSON in bytes. */
-  listed: { entries: 10_000, paths: 10_000, matches: 1_000, bytes: 4 * 1024 * 1024 },
+  /**
+   * Maximum number of items in a files/ls, glob or grep reply, maximum size of the reply's JSON in bytes, and maximum
+   * depth of files/ls.
+   */
+  listed: { depth: 32, entries: 10_000, paths: 10_000, matches: 1_000, bytes: 4 * 1024 * 1024 },
   /**
    * Maximum length of a glob pattern, and maximum total length of its brace alternatives, in characters. With this
    * limit, matching the slowest path takes less than 0.1 s.
