@@ -15,9 +15,9 @@ is_there() { [ -e "$1" ] || [ -L "$1" ]; }
 mount_of() { { stat -L -c %d "$1"; grep mnt_id: /proc/self/fdinfo/0 <"$1"; } 2>/dev/null; }
 must_not_be_mount() {
   if [ "$1" = / ]; then exit ${exits.mountPoint}; fi
-  if [ -d "$1" ] && [ ! -L "$1" ] && [ "$(mount_of "$1")" != "$(mount_of "\${1%/*}/")" ] && [ -r "$1" ]; then
-    if [ -r "\${1%/*}/" ]; then exit ${exits.mountPoint}; fi
-  fi
+  up=\${1%/*}/
+  if [ -L "$1" ] || [ ! -d "$1" ] || [ ! -r "$1" ] || [ ! -r "$up" ]; then return; fi
+  if [ "$(mount_of "$1")" != "$(mount_of "$up")" ]; then exit ${exits.mountPoint}; fi
 }
 `
 
@@ -54,6 +54,7 @@ must_not_be_mount "$from"
 if [ -d "$from" ] && [ ! -L "$from" ]; then case "$f" in "\${from%/}"/*) exit ${exits.ontoItself};; esac; fi
 umask 022
 hold_lock
+if ! is_there "$from"; then missing "$from"; fi
 must_be_replaceable
 to=\${f%/*}/
 [ -d "$to" ] || mkdir -p "$to" || exit 1
@@ -79,12 +80,13 @@ export const moveFile = limitPerSandbox<'moveFile'>(async (args, worker, { signa
 /** Prints `x` if nothing exists at the path. A directory is removed without the lock, because this can take long. */
 const removeScript = `${probes}${writing}${moving}
 f=$1 recursive=$2 missing_ok=$3
-if ! is_there "$f"; then
+gone() {
   (missing "$f")
   status=$?
   if [ "$missing_ok" ] && [ "$status" = ${exits.notFound} ]; then echo x; exit 0; fi
   exit "$status"
-fi
+}
+is_there "$f" || gone
 must_not_be_mount "$f"
 if [ -d "$f" ] && [ ! -L "$f" ]; then
   if [ -z "$recursive" ]; then exit ${exits.needsRecursive}; fi
@@ -92,6 +94,7 @@ if [ -d "$f" ] && [ ! -L "$f" ]; then
   exit
 fi
 hold_lock
+is_there "$f" || gone
 rm -f "$f"`
 
 export const removeFile = limitPerSandbox<'removeFile'>(async (args, worker, { signal }) => {

@@ -66,6 +66,8 @@ must_be_file() {
 `
 
 const ontoItself = 'A file cannot be moved onto itself, and a directory cannot be moved into itself.'
+const mountPoint =
+  'The root directory and mount points, such as /workspace and /tmp, cannot be moved or removed.'
 
 const problemOfExit: Partial<Record<number, [ErrorCode, string]>> = {
   [exits.notFound]: ['file_not_found', 'No file exists at this path.'],
@@ -106,10 +108,7 @@ const problemOfExit: Partial<Record<number, [ErrorCode, string]>> = {
     'is_directory',
     'The path is a directory. Send recursive: true to remove it and everything in it.',
   ],
-  [exits.mountPoint]: [
-    'permission_denied',
-    'The root directory and mount points, such as /workspace and /tmp, cannot be moved or removed.',
-  ],
+  [exits.mountPoint]: ['permission_denied', mountPoint],
   [exits.ontoItself]: ['invalid_request', ontoItself],
   [exits.notDirectory]: ['file_not_found', 'The path is not a directory.'],
 }
@@ -130,6 +129,12 @@ const problemOfMessage: [RegExp, ErrorCode, string][] = [
     /are the same file|subdirectory of itself|can't rename .*Invalid argument/i,
     'invalid_request',
     ontoItself,
+  ],
+  [/resource busy/i, 'permission_denied', mountPoint],
+  [
+    /Directory not empty/i,
+    'unavailable',
+    'Files were created in the directory during the operation. Try again.',
   ],
   // The directory exists, but does not allow new entries. The message depends on the shell.
   [
