@@ -5,9 +5,10 @@ import { exec, getExec, runningPids, stopExec } from './exec/calls.ts'
 import type { ExecContext } from './exec/context.ts'
 import { resetSandbox } from './exec/reset.ts'
 import { execEvents, followExec, readOutput, writeStdin } from './exec/streams.ts'
+import { changeFileMode, makeDirectory, moveFile, removeFile } from './files/change.ts'
 import { editFile } from './files/edit.ts'
 import { grepFiles } from './files/grep.ts'
-import { globFiles, listFiles } from './files/list.ts'
+import { globFiles, listFiles, statFile } from './files/list.ts'
 import { readRaw, readShown, viewFile } from './files/read.ts'
 import { createFile, writeRaw } from './files/write.ts'
 import type { CallHandlers, SocketHandlers } from './rpc/call.ts'
@@ -23,8 +24,13 @@ export const calls: CallHandlers<ExecContext> = {
   createFile,
   editFile,
   listFiles,
+  statFile,
   globFiles,
   grepFiles,
+  makeDirectory,
+  moveFile,
+  removeFile,
+  changeFileMode,
   execEvents,
   followExec,
   writeStdin,

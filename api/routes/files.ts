@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { readTags } from '../../shared/contract/conditions.ts'
+import { fileChanges } from '../../shared/contract/file-changes.ts'
 import { files as contract } from '../../shared/contract/files.ts'
 import { translateGrepPattern } from '../../shared/contract/grep-pattern.ts'
 import type { CallName, Calls, InSandbox, StreamCallName, Streams } from '../../shared/rpc/calls.ts'
@@ -14,6 +15,7 @@ const timeoutMs = 60_000
 const notRead = 'The worker was lost while it was reading. Try again.'
 const notWritten =
   'The worker was lost while it was writing the file. The file is either unchanged or completely written. Read the file to check.'
+const notChanged = 'The worker was lost during the operation. Check the path before you try again.'
 
 export const viewFile = route(contract.viewFile, (asked, app) => {
   const { start_line: startLine, end_line: endLine, ...file } = asked.query
@@ -30,6 +32,10 @@ export const editFile = route(contract.editFile, (asked, app) =>
 
 export const listFiles = route(contract.listFiles, (asked, app) =>
   call(app, 'listFiles', asked, asked.query, notRead),
+)
+
+export const statFile = route(contract.statFile, (asked, app) =>
+  call(app, 'statFile', asked, asked.query, notRead),
 )
 
 export const globFiles = route(contract.globFiles, (asked, app) =>
@@ -73,6 +79,22 @@ export const writeRawFile = route(contract.writeRawFile, (asked, app) => {
   }
   return stream(app, 'writeRaw', asked, args, { lost: notWritten, upload: asked.request })
 })
+
+export const makeDirectory = route(fileChanges.makeDirectory, (asked, app) =>
+  call(app, 'makeDirectory', asked, asked.body, notChanged),
+)
+
+export const moveFile = route(fileChanges.moveFile, (asked, app) =>
+  call(app, 'moveFile', asked, asked.body, notChanged),
+)
+
+export const removeFile = route(fileChanges.removeFile, (asked, app) =>
+  call(app, 'removeFile', asked, asked.body, notChanged),
+)
+
+export const changeFileMode = route(fileChanges.changeFileMode, (asked, app) =>
+  call(app, 'changeFileMode', asked, asked.body, notChanged),
+)
 
 interface FileRequest {
   account: { id: string }

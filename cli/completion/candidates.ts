@@ -195,6 +195,7 @@ async function values(
     case 'id':
       return noFiles((await open().sessions(current)).filter(({ value }) => !operands.includes(value)))
     case 'path':
+    case 'new-path':
       return noFiles(await open().paths(current))
     case 'source':
     case 'target':

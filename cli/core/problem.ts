@@ -69,6 +69,8 @@ function pathIn({ route, query, body }: HttpExchange): string | undefined {
 /** Patterns that match API terms in the service's messages, each with a replacement for users of this client. */
 const clientTerms: [RegExp, string][] = [
   [/ [^.]*\boverwrite: true\b[^.]*\./, ''],
+  [/\bSend exist_ok: true\b/, 'Pass --exist-ok'],
+  [/\bSend recursive: true\b/, 'Pass --recursive'],
   [/ [^.]*\breplace_all\b[^.]*\./, ' Include more of the surrounding text, or use --all.'],
   [/\bif_match\b/, '--if-match'],
   [/\bfiles\/raw\b/, '`sandlot files get` or `sandlot files put`'],
@@ -102,7 +104,7 @@ function hintFor(problem: ProblemReply, route: Route, seconds: number | undefine
     case 'sandbox_starting':
       return 'Try again in a moment. `sandlot session get` shows whether the session is ready.'
     case 'file_exists':
-      return 'To replace the file, omit --no-overwrite.'
+      return route.method === 'PUT' ? 'To replace the file, omit --no-overwrite.' : undefined
     case 'concurrent_sandbox_limit_reached':
       return `Active sessions: ${namesOf(problem.sandboxes)}. \`sandlot session rm\` destroys a session.`
     case 'monthly_usage_limit_reached':

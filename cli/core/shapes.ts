@@ -3,7 +3,7 @@ import type { Account, SandboxUsage } from '../../shared/contract/account.ts'
 import type { Allowlist } from '../../shared/contract/allowlist.ts'
 import type { ApiKey, NewApiKey } from '../../shared/contract/api-keys.ts'
 import type { ExecOutcome, ExecResult, ExecSummary } from '../../shared/contract/exec.ts'
-import type { CreatedFile, FileEntry, FileView } from '../../shared/contract/files.ts'
+import type { CreatedFile, FileStat, FileView, ListedEntry } from '../../shared/contract/files.ts'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import type { Secret } from '../../shared/contract/secrets.ts'
 import type { Reply } from './api.ts'
@@ -74,16 +74,30 @@ const created = { path: 1, path_base64: 1, size: 1, sha256: 1 } as const
 export const createdFileFields = fields(created satisfies All<CreatedFile>)
 export const editedFileFields = fields({ ...created, replacements: 1 } satisfies All<Reply<'editFile'>>)
 
-export const fileEntryFields = fields({
+const entry = {
+  path: 1,
+  path_base64: 1,
   name: 1,
   name_base64: 1,
   type: 1,
   size: 1,
   mode: 1,
+  uid: 1,
+  gid: 1,
+  owner: 1,
+  group: 1,
   modified_at: 1,
   target: 1,
   target_base64: 1,
-} satisfies All<FileEntry>)
+} as const
+export const fileEntryFields = fields(entry satisfies All<ListedEntry>)
+export const fileStatFields = fields(entry satisfies All<FileStat>)
+
+const changed = { path: 1, path_base64: 1 } as const
+export const movedFileFields = fields(changed satisfies All<Reply<'moveFile'>>)
+export const madeDirectoryFields = fields({ ...changed, created: 1 } satisfies All<Reply<'makeDirectory'>>)
+export const removedFileFields = fields({ ...changed, removed: 1 } satisfies All<Reply<'removeFile'>>)
+export const fileModeFields = fields({ ...changed, mode: 1 } satisfies All<Reply<'changeFileMode'>>)
 
 export const matchFields = fields({
   path: 1,

@@ -4,47 +4,19 @@ import { ById, family, Switch, Time } from './endpoint.ts'
 import { inside, insideErrors } from './exec.ts'
 import { grepSyntax } from './grep-pattern.ts'
 import { limits } from './limits.ts'
-import { bytes, Content, characters, pathBytes, Text, whole, withMaxBytes } from './texts.ts'
+import {
+  aboutFile,
+  hasName,
+  isNamed,
+  isNamedOnce,
+  letter,
+  located,
+  named,
+  notBoth,
+  oneNameAtMost,
+} from './paths.ts'
+import { Content, characters, Text, whole } from './texts.ts'
 
-const Path = bytes(Text, 1, pathBytes).meta({ description: 'Absolute or relative to /workspace' })
-/** Matches unless the next four base64 characters encode a NUL byte. */
-const noNul = '(?!A[A-P]|.[AQgw][A-D]|..[AEIMQUYcgkosw048]A)'
-const letter = '[A-Za-z0-9+/]'
-const three = `${noNul}${letter}{4}`
-const longest = Math.floor(pathBytes / 3)
-/** The base64 encoding of a path that is not UTF-8. JSON cannot represent such a path. */
-const PathBase64 = z
-  .string()
-  .min(4)
-  .max(4 * Math.ceil(pathBytes / 3), { abort: true })
-  .regex(
-    new RegExp(
-      `^(?:(?:${three}){0,${longest}}(?:${noNul}${letter}{2}==)?|(?:${three}){0,${longest - 1}}${noNul}${letter}{3}=)$`,
-    ),
-    `must be base64 of 1 to ${pathBytes} bytes without NUL`,
-  )
-  .meta({
-    description: 'The path in base64. Use it instead of `path` if the path is not UTF-8',
-    contentEncoding: 'base64',
-    ...withMaxBytes(pathBytes),
-  })
-const named = { path: Path.optional(), path_base64: PathBase64.optional() }
-const isNamed = { oneOf: [{ required: ['path'] }, { required: ['path_base64'] }] }
-/**
- * Requires exactly one of `path` and `path_base64`. `allOf` wraps the rule, because client generators treat a
- * top-level `oneOf` as alternative body types.
- */
-const hasName = { allOf: [isNamed] }
-const isNamedOnce = { not: { required: ['path', 'path_base64'] } }
-const oneName = ({ path, path_base64 }: Record<string, unknown>) =>
-  (path === undefined) !== (path_base64 === undefined)
-const whichName = { path: ['path'], message: 'or path_base64 is required, but not both' }
-const aboutFile = <Shape extends z.ZodRawShape>(shape: Shape) =>
-  z.strictObject({ ...named, ...shape }).refine(oneName, whichName)
-const oneNameAtMost = (given: { path?: string | undefined; path_base64?: string | undefined }) =>
-  given.path === undefined || given.path_base64 === undefined
-const notBoth = { path: ['path'], message: 'and path_base64 are mutually exclusive' }
-const located = { path: z.string(), path_base64: z.string().optional() }
 const NamesBase64 = z.record(z.string(), z.string()).optional()
 /** After expanding braces, the worker repeats these checks for each alternative. */
 const Glob = characters(Text, 0, limits.globCharacters)
@@ -52,9 +24,9 @@ const Glob = characters(Text, 0, limits.globCharacters)
   .regex(/^(?!([\s\S]*\/)?\.\.(\/|$))/, 'must not contain `..`; set `path` to the directory to search')
   .regex(/(^|\/)(?!\.?(\/|$))/, 'must name a file or directory')
   .meta({ minLength: 1 })
-const Mode = z.string().regex(/^0?[0-7]{3}$/, 'must be three octal digits, such as 644')
-const readErrors = [...insideErrors, 'file_not_found', 'is_directory', 'permission_denied'] as const
-const writeErrors = [
+export const Mode = z.string().regex(/^0?[0-7]{3}$/, 'must be three octal digits, such as 644')
+export const readErrors = [...insideErrors, 'file_not_found', 'is_directory', 'permission_denied'] as const
+export const writeErrors = [
   ...insideErrors,
   'file_exists',
   'is_directory',
@@ -98,6 +70,10 @@ export const FileEntry = z
     type: z.enum(['file', 'directory', 'symlink', 'fifo', 'socket', 'block', 'character']),
     size: z.int(),
     mode: z.string().meta({ description: 'The permission bits in octal, such as 644' }),
+    uid: z.int().meta({ description: 'Id of the owner' }),
+    gid: z.int().meta({ description: 'Id of the group' }),
+    owner: z.string().nullable().meta({ description: 'Name of the owner; null if the id has no name' }),
+    group: z.string().nullable().meta({ description: 'Name of the group; null if the id has no name' }),
     modified_at: Time,
     target: z
       .string()
@@ -109,8 +85,19 @@ export const FileEntry = z
       .meta({ description: 'The exact target in base64, if it is not UTF-8' }),
   })
   .meta({ id: 'FileEntry' })
-
 export type FileEntry = z.infer<typeof FileEntry>
+
+export const FileStat = FileEntry.extend(located).meta({ id: 'FileStat' })
+export type FileStat = z.infer<typeof FileStat>
+
+const ListedEntry = FileEntry.extend({
+  path: z.string().optional().meta({
+    description:
+      'Path of the entry if `depth` exceeds 1. It begins with the requested path, so other routes accept it',
+  }),
+  path_base64: z.string().optional(),
+}).meta({ id: 'ListedEntry' })
+export type ListedEntry = z.infer<typeof ListedEntry>
 
 /** A regular expression with a repeated group would overflow the stack on a string of several megabytes. */
 const isBase64 = (text: string) =>
@@ -197,15 +184,33 @@ export const files = family({
     errors: [...writeErrors, 'file_not_found', 'edit_no_match', 'edit_not_unique', 'precondition_failed'],
   },
   listFiles: {
-    summary:
-      'List the entries of a directory, sorted by name. For any other path, return the entry of that path',
+    summary: 'List the entries of a directory, sorted. For any other path, return the entry of that path',
     method: 'GET',
     path: '/v1/sandboxes/:id/files/ls',
     example: { query: { path: 'src' }, client: 'sandlot files ls src' },
     ...inside,
     params: ById,
-    query: z.strictObject(named).refine(oneNameAtMost, notBoth).meta(isNamedOnce),
-    reply: z.object({ ...located, entries: z.array(FileEntry), truncated: z.boolean() }),
+    query: z
+      .strictObject({
+        ...named,
+        depth: whole(1, limits.listed.depth)
+          .optional()
+          .meta({ description: 'Levels of directories to list. The default is 1' }),
+      })
+      .refine(oneNameAtMost, notBoth)
+      .meta(isNamedOnce),
+    reply: z.object({ ...located, entries: z.array(ListedEntry), truncated: z.boolean() }),
+    errors: readErrors,
+  },
+  statFile: {
+    summary: 'Get the type, size, mode, owner and modification time of a path. Symlinks are not followed',
+    method: 'GET',
+    path: '/v1/sandboxes/:id/files/stat',
+    example: { query: { path: 'src/app.py' }, client: 'sandlot files stat src/app.py' },
+    ...inside,
+    params: ById,
+    query: aboutFile({}).meta(isNamed),
+    reply: FileStat,
     errors: readErrors,
   },
   globFiles: {

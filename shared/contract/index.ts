@@ -4,6 +4,7 @@ import { apiKeys } from './api-keys.ts'
 import { auth, sessions } from './auth.ts'
 import type { Endpoint } from './endpoint.ts'
 import { exec } from './exec.ts'
+import { fileChanges } from './file-changes.ts'
 import { files } from './files.ts'
 import { mcp } from './mcp.ts'
 import { openApi } from './openapi.ts'
@@ -20,7 +21,7 @@ export const families: Record<string, { about: string; endpoints: Record<string,
   },
   Sandboxes: { about: 'Isolated Linux environments with a limited lifetime.', endpoints: sandboxes },
   Commands: { about: 'Run commands in a sandbox and get their output and exit status.', endpoints: exec },
-  Files: { about: 'Read, write and search files in a sandbox.', endpoints: files },
+  Files: { about: 'Read, write and search files in a sandbox.', endpoints: { ...files, ...fileChanges } },
   Ports: { about: 'Connect to TCP ports in a sandbox.', endpoints: ports },
   Allowlist: { about: 'Restrict the commands that an account may run.', endpoints: allowlist },
   Secrets: { about: 'Environment variables whose values are never returned.', endpoints: secrets },
@@ -39,6 +40,7 @@ export const endpoints = {
   ...sandboxes,
   ...exec,
   ...files,
+  ...fileChanges,
   ...ports,
   ...allowlist,
   ...secrets,

@@ -151,7 +151,7 @@ export const tools = {
     description: 'List the entries of a directory. The default is /workspace.',
     endpoint: files.listFiles,
     ...reads,
-    ...named,
+    without: [...named.without, 'depth'],
   },
   file_glob: {
     title: 'Find files by name',

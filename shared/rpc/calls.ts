@@ -11,7 +11,8 @@
 import type { Tags } from '../contract/conditions.ts'
 import type { Input } from '../contract/endpoint.ts'
 import type { ExecRequest, ExecResult } from '../contract/exec.ts'
-import type { CreatedFile, FileView, files } from '../contract/files.ts'
+import type { fileChanges } from '../contract/file-changes.ts'
+import type { CreatedFile, FileStat, FileView, files } from '../contract/files.ts'
 
 /** Calls whose arguments and results are JSON. */
 export interface Calls {
@@ -38,12 +39,32 @@ export interface Calls {
     args: InSandbox & Input<typeof files.editFile.body>
     result: Input<typeof files.editFile.reply>
   }
-  listFiles: { args: InSandbox & FileName; result: Input<typeof files.listFiles.reply> }
+  listFiles: {
+    args: InSandbox & FileName & { depth?: number | undefined }
+    result: Input<typeof files.listFiles.reply>
+  }
+  statFile: { args: InSandbox & FileName; result: FileStat }
   globFiles: { args: InSandbox & FileName & { pattern: string }; result: Input<typeof files.globFiles.reply> }
   grepFiles: {
     args: InSandbox &
       FileName & { pattern: string; include?: string | undefined; ignoreCase: boolean; fixed: boolean }
     result: Input<typeof files.grepFiles.reply>
+  }
+  makeDirectory: {
+    args: InSandbox & Input<typeof fileChanges.makeDirectory.body>
+    result: Input<typeof fileChanges.makeDirectory.reply>
+  }
+  moveFile: {
+    args: InSandbox & Input<typeof fileChanges.moveFile.body>
+    result: Input<typeof fileChanges.moveFile.reply>
+  }
+  removeFile: {
+    args: InSandbox & Input<typeof fileChanges.removeFile.body>
+    result: Input<typeof fileChanges.removeFile.reply>
+  }
+  changeFileMode: {
+    args: InSandbox & Input<typeof fileChanges.changeFileMode.body>
+    result: Input<typeof fileChanges.changeFileMode.reply>
   }
 }
 export type CallName = keyof Calls

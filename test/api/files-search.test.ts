@@ -24,6 +24,11 @@ describeOnEveryImageAtOnce('changing and searching files', ({ driver, env }) => 
     expect(result).toMatchObject({ status: 'exited', exit_code: 0, stderr: '' })
     return result.stdout
   }
+  const ownerOf = async (path: string) => {
+    const [uid, gid, owner, group] = (await sh(`stat -c '%u %g %U %G' '${path}'`)).trim().split(' ')
+    const nameOf = (name?: string) => (name === 'UNKNOWN' ? null : name)
+    return { uid: Number(uid), gid: Number(gid), owner: nameOf(owner), group: nameOf(group) }
+  }
   const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 
   test("an edit replaces the only match and keeps the file's mode and other content", async () => {
@@ -163,6 +168,7 @@ describeOnEveryImageAtOnce('changing and searching files', ({ driver, env }) => 
       type: 'file',
       size: 3,
       mode: '640',
+      ...(await ownerOf('list/b b')),
       modified_at: '2020-01-02T03:04:05.000Z',
     })
     expect(entries[3]).toMatchObject({ target: '../no where' })
@@ -171,6 +177,25 @@ describeOnEveryImageAtOnce('changing and searching files', ({ driver, env }) => 
     await expect(ls({ path: 'list/none' })).rejects.toMatchObject({ code: 'file_not_found' })
     await sh('mkdir -p list/closed; chmod 000 list/closed')
     await expect(ls({ path: 'list/closed' })).rejects.toMatchObject({ code: 'permission_denied' })
+  })
+
+  test('lists several levels, with paths that other requests accept', async () => {
+    await sh(
+      `mkdir -p deep/a/b deep/.h; touch deep/a/b/c deep/.h/x "deep/a/$(printf 'o\\377')"; ln -s a deep/l`,
+    )
+    const paths = async (query: CallOptions<'listFiles'>['query']) =>
+      (await ls(query)).entries.map(({ path, type }) => `${path} ${type}`)
+    const two = ['.h directory', '.h/x file', 'a directory', 'a/b directory', 'a/o\ufffd file', 'l symlink']
+    expect(await paths({ path: 'deep', depth: 2 })).toEqual(two.map((line) => `deep/${line}`))
+    expect(await paths({ path: '/workspace/deep/a/', depth: '9' })).toEqual([
+      '/workspace/deep/a/b directory',
+      '/workspace/deep/a/b/c file',
+      '/workspace/deep/a/o\ufffd file',
+    ])
+    const odd = (await ls({ path: 'deep', depth: 2 })).entries[4]!
+    expect(Buffer.from(odd.path_base64!, 'base64').toString('latin1')).toBe('deep/a/o\xff')
+    for (const depth of [0, limits.listed.depth + 1, '1x'])
+      await expect(ls({ path: 'deep', depth })).rejects.toMatchObject({ code: 'invalid_request' })
   })
 
   test('lists, finds and opens files whose names contain arbitrary bytes', async () => {

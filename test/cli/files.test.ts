@@ -58,7 +58,7 @@ test('files ls, glob and grep print their results in the format of the Unix tool
   await user.run(['exec', '-c', 'mkdir -p d/e; echo Needle > "d/a b"; echo hay > d/e/c.txt; ln -s e d/l'])
   expect(await files(['ls', 'd'])).toMatchObject({ code: 0, stdout: 'a b\ne\nl\n', stderr: '' })
   expect((await files(['ls', '-l', 'd'])).stdout).toMatch(
-    /^-rw-r--r-- +7 \S+Z a b\ndrwx\S+ +\d+ \S+Z e\nlrwxrwxrwx +1 \S+Z l -> e\n$/,
+    /^-rw-r--r-- +\S+ +\S+ +7 \S+Z a b\ndrwx\S+ +\S+ +\S+ +\d+ \S+Z e\nlrwxrwxrwx +\S+ +\S+ +1 \S+Z l -> e\n$/,
   )
   expect(await files(['glob', '**/*.txt', '--path', 'd'])).toMatchObject({ stdout: 'e/c.txt\n' })
   expect(await files(['grep', '-rni', 'needle', 'd'])).toMatchObject({ code: 0, stdout: 'd/a b:1:Needle\n' })
@@ -78,9 +78,49 @@ test('files ls on a terminal shows hidden names only with -a', async () => {
     return terminal.screen().replaceAll('\r', '')
   }
   expect(await shown()).toBe('big\nHidden entries: 1. Use -a to include names that start with a dot.\n')
-  expect(await shown('-la')).toMatch(/^-rw\S+ +0 B +\d+ s ago \.hidden\n-rw\S+ 1\.54 kB +\d+ s ago big\n$/)
+  expect(await shown('-la')).toMatch(
+    /^-rw\S+ +\S+ +\S+ +0 B +\d+ s ago \.hidden\n-rw\S+ +\S+ +\S+ 1\.54 kB +\d+ s ago big\n$/,
+  )
   expect((await files(['ls', 'dots'])).stdout).toBe('.hidden\nbig\n')
-  expect((await files(['ls', '-la', 'dots'])).stdout).toMatch(/^\S+ +0 \S+Z \.hidden\n\S+ 1536 \S+Z big\n$/)
+  expect((await files(['ls', '-la', 'dots'])).stdout).toMatch(
+    /^\S+ +\S+ +\S+ +0 \S+Z \.hidden\n\S+ +\S+ +\S+ 1536 \S+Z big\n$/,
+  )
+})
+
+test('files stat, mkdir, mv, rm and chmod work on paths, and name the option that would allow a refused change', async () => {
+  const refused = async (args: string[], message: RegExp) => {
+    const { code, stderr } = await files(args)
+    expect({ code, stderr }).toEqual({ code: 5, stderr: expect.stringMatching(message) })
+  }
+  expect((await files(['mkdir', 'p/q', '--mode', '700', '--json'])).json()).toMatchObject({ created: true })
+  expect((await files(['stat', 'p/q', '--json=type,mode'])).json()).toMatchObject({ type: 'directory' })
+  await refused(['mkdir', 'p/q'], /^sandlot: p\/q: The directory already exists\. Pass --exist-ok to/)
+  expect(await files(['mkdir', '-p', 'p/q'])).toMatchObject({ code: 0 })
+  await files(['create', 'p/one', '--content', '1'])
+  await files(['create', 'p/two', '--content', '2'])
+  await refused(
+    ['mv', 'p/one', 'p/two'],
+    /^sandlot: p\/one: The file already exists\.\n--overwrite replaces it\.\n/,
+  )
+  expect(await files(['mv', 'p/one', 'p/two', '--overwrite'])).toMatchObject({ stdout: '/workspace/p/two\n' })
+  expect(await files(['mv', 'p/two', 'p/q/'])).toMatchObject({ stdout: '/workspace/p/q/two\n' })
+  await files(['create', 'p/.h/x', '--content', ''])
+  expect((await files(['ls', '--depth', '2', 'p'])).stdout).toBe('p/.h\np/.h/x\np/q\np/q/two\n')
+  expect(await files(['ls', '--depth', '0', 'p'])).toMatchObject({ code: 2 })
+  const terminal = openTerminal([process.execPath, clientPath, 'files', 'ls', '--depth', '2', 'p'], {
+    ...user.home.environment(),
+    NO_COLOR: '1',
+  })
+  expect(await terminal.ended).toBe(0)
+  expect(terminal.screen().replaceAll('\r', '')).toMatch(/^p\/q\np\/q\/two\nHidden entries: 2\./)
+  await files(['chmod', '600', 'p/q/two'])
+  expect((await files(['stat', 'p/q/two'])).stdout).toMatch(
+    /^-rw------- +\S+ +\S+ +1 \S+Z \/workspace\/p\/q\/two\n$/,
+  )
+  await refused(['rm', 'p'], /^sandlot: p: The path is a directory\. Pass --recursive to remove it/)
+  expect((await files(['rm', '-r', 'p', '--json'])).json()).toMatchObject({ removed: true })
+  expect(await files(['rm', 'p'])).toMatchObject({ code: 3 })
+  expect(await files(['rm', '-f', 'p'])).toMatchObject({ code: 0 })
 })
 
 test('files put and get copy binary data from and to files, folders and pipes', async () => {

@@ -34,6 +34,11 @@ export const exits = {
   notWritable: 50,
   busy: 51,
   notNew: 52,
+  directoryExists: 53,
+  needsRecursive: 54,
+  mountPoint: 55,
+  ontoItself: 56,
+  fileInTheWay: 57,
 } as const
 
 /**
@@ -61,6 +66,10 @@ must_be_file() {
   missing "$1"
 }
 `
+
+const ontoItself = 'A file cannot be moved onto itself, and a directory cannot be moved into itself.'
+const mountPoint =
+  'The root directory and mount points, such as /workspace and /tmp, cannot be moved or removed.'
 
 const problemOfExit: Partial<Record<number, [ErrorCode, string]>> = {
   [exits.notFound]: ['file_not_found', 'No file exists at this path.'],
@@ -92,6 +101,17 @@ const problemOfExit: Partial<Record<number, [ErrorCode, string]>> = {
     'unavailable',
     'Another write in this sandbox holds the lock on /workspace; nothing was written. Try again.',
   ],
+  [exits.directoryExists]: [
+    'file_exists',
+    'The directory already exists. Send exist_ok: true to accept an existing directory.',
+  ],
+  [exits.fileInTheWay]: ['file_exists', 'A file that is not a directory exists at this path.'],
+  [exits.needsRecursive]: [
+    'is_directory',
+    'The path is a directory. Send recursive: true to remove it and everything in it.',
+  ],
+  [exits.mountPoint]: ['permission_denied', mountPoint],
+  [exits.ontoItself]: ['invalid_request', ontoItself],
   [exits.notDirectory]: ['file_not_found', 'The path is not a directory.'],
 }
 
@@ -105,6 +125,18 @@ const problemOfMessage: [RegExp, ErrorCode, string][] = [
     /File name too long/i,
     'invalid_request',
     'A name in the path exceeds 255 bytes, or the path exceeds 4,095 bytes.',
+  ],
+  // `mv` of busybox prints only the kernel's message.
+  [
+    /are the same file|subdirectory of itself|can't rename .*Invalid argument/i,
+    'invalid_request',
+    ontoItself,
+  ],
+  [/resource busy/i, 'permission_denied', mountPoint],
+  [
+    /Directory not empty/i,
+    'unavailable',
+    'Files were created in the directory during the operation. Try again.',
   ],
   // The directory exists, but does not allow new entries. The message depends on the shell.
   [

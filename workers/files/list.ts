@@ -1,11 +1,13 @@
-/** Lists the entries of a directory, and the paths that match a glob pattern. */
+/** Lists the entries of directories, and the paths that match a glob pattern. */
 import { randomBytes } from 'node:crypto'
 import { basename } from 'node:path'
-import type { FileEntry } from '../../shared/contract/files.ts'
+import type { FileEntry, ListedEntry } from '../../shared/contract/files.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import { Problem } from '../../shared/platform/problem.ts'
+import type { Calls } from '../../shared/rpc/calls.ts'
+import type { SandboxContext } from '../sandbox/enter.ts'
 import { exits, probes, runFileScript } from './file-script.ts'
-import { locate, oddNames, readName } from './location.ts'
+import { locate, oddNames, prefixOf, readName, show } from './location.ts'
 import { makeMatcher } from './matcher.ts'
 import { deepest, findPatterns, literalStart, type Pattern, readPattern, wantsDots } from './pattern.ts'
 import { limitItems, readRecords } from './records.ts'
@@ -21,10 +23,10 @@ const maxBytes = 64 * 1024 * 1024
  * contain.
  */
 const listScript = `${probes}
-f=$1 format=$2
-if [ -d "$f" ]; then
+f=$1 format=$2 depth=$3
+if [ "$depth" -gt 0 ] && [ -d "$f" ]; then
   cd "$f" 2>/dev/null && [ -r . ] || exit ${exits.permissionDenied}
-  find . -mindepth 1 -maxdepth 1 -print0 2>/dev/null | sorted | xargs -0 stat -c "$format" 2>/dev/null
+  find . -mindepth 1 -maxdepth "$depth" -print0 2>/dev/null | sorted | xargs -0 stat -c "$format" 2>/dev/null
   exit 0
 fi
 if [ ! -e "$f" ] && [ ! -L "$f" ]; then missing "$f"; fi
@@ -32,28 +34,67 @@ stat -c "$format" "$f"`
 
 /** For a path that is not a directory, returns the file's own entry. */
 export const listFiles = limitPerSandbox<'listFiles'>(async (args, worker, { signal }) => {
-  const { word, shown } = locate(args)
-  const sentinel = randomBytes(16).toString('hex')
-  const entries: FileEntry[] = []
+  const { depth = 1 } = args
+  const prefix = prefixOf(args)
+  const entries: ListedEntry[] = []
   const { enough, add } = limitItems()
-  const onRecord = (record: Buffer) => {
-    const entry = enough.aborted ? undefined : readEntry(record, Buffer.from(sentinel))
-    if (entry) add(entries, entry, limits.listed.entries)
+  const onEntry = ({ path, entry }: FoundEntry) => {
+    if (enough.aborted) return
+    const isBelow = path.subarray(0, 2).toString() === './'
+    const below = depth > 1 && isBelow ? show(Buffer.concat([prefix, path.subarray(2)])) : {}
+    add(entries, { ...below, ...entry }, limits.listed.entries)
   }
-  const end = await runFileScript(worker, args, signal, {
+  const end = await runList(args, worker, signal, { depth, onEntry, enough })
+  if (end === 'timed_out' && entries.length === 0) throw tooSlow('List a smaller directory.')
+  return { ...locate(args).shown, entries, truncated: end !== 'whole' }
+})
+
+/** Returns the entry of a path, without following a symlink. */
+export const statFile = limitPerSandbox<'statFile'>(async (args, worker, { signal }) => {
+  let found: FileEntry | undefined
+  const onEntry = ({ entry }: FoundEntry) => {
+    found ??= entry
+  }
+  await runList(args, worker, signal, { depth: 0, onEntry })
+  if (!found) throw new Problem('internal_error', 'The internal script that reads entries printed no entry.')
+  const { shown } = locate(args)
+  return { ...shown, ...found, name: shown.path === '/' ? '/' : found.name }
+})
+
+interface FoundEntry {
+  /** The path that `find` printed, which begins with `./`, or the path from the request. */
+  path: Buffer
+  entry: FileEntry
+}
+
+/** @param options.depth levels of directories to list, or 0 for the entry of the path itself */
+async function runList(
+  args: Calls['statFile']['args'],
+  worker: SandboxContext,
+  signal: AbortSignal,
+  { depth, onEntry, enough }: { depth: number; onEntry(found: FoundEntry): void; enough?: AbortSignal },
+) {
+  const sentinel = randomBytes(16).toString('hex')
+  const onRecord = (record: Buffer) => {
+    const found = readEntry(record, Buffer.from(sentinel))
+    if (found) onEntry(found)
+  }
+  return await runFileScript(worker, args, signal, {
     text: listScript,
-    args: [word, `%f %s %Y %y${sentinel}%n${sentinel}%N${sentinel}${sentinel}`],
+    args: [
+      locate(args).word,
+      `%f %s %Y %u %g %y${['%U', '%G', '%n', '%N', sentinel].map((field) => sentinel + field).join('')}`,
+      String(depth),
+    ],
     maxBytes,
     onStdout: readRecords(args.accountId, {
       delimiter: Buffer.from(`${sentinel}${sentinel}\n`),
       onRecord,
     }),
-    enough,
+    ...(enough && { enough }),
     timeoutMs,
   })
-  if (end === 'timed_out' && entries.length === 0) throw tooSlow('List a smaller directory.')
-  return { ...shown, entries, truncated: end !== 'whole' }
-})
+}
 
 /** The scripts sort all names before they print, so a script that timed out has printed nothing. */
 const tooSlow = (action: string) =>
@@ -70,33 +111,56 @@ const types: Record<number, FileEntry['type']> = {
 }
 
 /**
- *
- * @param record `MODE_HEX SIZE SECONDS DATE TIME ZONE`, sentinel, name, sentinel, `NAME -> TARGET` of a
- *   symlink
+ * Parses an entry that the list script printed.
+ * @param record `MODE_HEX SIZE SECONDS UID GID DATE TIME ZONE`, the owner, the group, the name, and `NAME -> TARGET` of
+ *   a symlink, separated by the sentinel
  */
-function readEntry(record: Buffer, sentinel: Buffer): FileEntry | undefined {
-  const nameAt = record.indexOf(sentinel)
-  const targetAt = record.indexOf(sentinel, nameAt + sentinel.length)
-  if (nameAt === -1 || targetAt === -1) return undefined
-  const [hex = '', size, seconds, date, time] = record.toString('latin1', 0, nameAt).split(' ')
-  const path = record.subarray(nameAt + sentinel.length, targetAt)
+function readEntry(record: Buffer, sentinel: Buffer): FoundEntry | undefined {
+  const [facts, owner, group, path, link] = split(record, sentinel)
+  if (!facts || !owner || !group || !path || !link) return undefined
+  const [hex = '', size, seconds, uid, gid, date, time] = facts.toString('latin1').split(' ')
   const name = Buffer.from(basename(path.toString('latin1')), 'latin1')
   const mode = Number.parseInt(hex, 16)
   const type = types[mode >> 12]
   if (!type || !/^\d+$/.test(size ?? '') || !/^-?\d+$/.test(seconds ?? '')) return undefined
+  if (!isId(uid) || !isId(gid)) return undefined
   const { text, base64 } = readName(name)
-  const bytes = type === 'symlink' ? targetOf(record.subarray(targetAt + sentinel.length), path) : undefined
+  const bytes = type === 'symlink' ? targetOf(link, path) : undefined
   const target = bytes && readName(bytes)
-  return {
+  const entry = {
     name: text,
     ...(base64 === undefined ? {} : { name_base64: base64 }),
     type,
     size: Number(size),
     mode: (mode & 0o7777).toString(8).padStart(3, '0'),
+    uid: Number(uid),
+    gid: Number(gid),
+    owner: nameOfId(owner, uid),
+    group: nameOfId(group, gid),
     modified_at: readTime(Number(seconds), `${date}T${time}`),
     ...(target === undefined ? {} : { target: target.text }),
     ...(target?.base64 === undefined ? {} : { target_base64: target.base64 }),
   }
+  return { path, entry }
+}
+
+function split(record: Buffer, delimiter: Buffer): Buffer[] {
+  const parts: Buffer[] = []
+  for (let from = 0; ; ) {
+    const at = record.indexOf(delimiter, from)
+    parts.push(record.subarray(from, at === -1 ? record.length : at))
+    if (at === -1) return parts
+    from = at + delimiter.length
+  }
+}
+
+/** Reports whether text is a user or group id of Linux, which has at most 32 bits. */
+const isId = (text: string | undefined): text is string => /^\d{1,10}$/.test(text ?? '')
+
+/** Returns the name that `stat` printed, or null for its placeholders for an id without a name. */
+function nameOfId(printed: Buffer, id: string): string | null {
+  const { text } = readName(printed)
+  return text === 'UNKNOWN' || text === id ? null : text
 }
 
 /** Parses the target from `NAME -> TARGET`. BusyBox `stat` quotes both names. */

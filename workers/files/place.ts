@@ -60,6 +60,16 @@ must_be_replaceable() {
   if [ -f "$f" ]; then must_be_writable; fi
 }
 take_lock() {
+  lock
+  must_be_replaceable
+}
+hold_lock() {
+  link=/tmp/.sandlot-turn held= t=
+  trap 'rm -rf $held "$t"' EXIT
+  trap 'exit 143' HUP INT TERM
+  lock
+}
+lock() {
   if command -v flock >/dev/null && [ -r "$HOME" ]; then exec 8<"$HOME"; lock=kernel; else lock=link; fi
   tries=0
   until lock_by_$lock; do
@@ -67,7 +77,6 @@ take_lock() {
     tries=$((tries + 1))
     sleep 0.05 2>/dev/null || sleep 1
   done
-  must_be_replaceable
 }
 lock_by_kernel() { flock -n 8; }
 lock_by_link() {

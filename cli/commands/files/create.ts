@@ -3,6 +3,7 @@ import { CliError } from '../../core/errors.ts'
 import { hasPipedInput } from '../../core/input.ts'
 import { createdFileFields } from '../../core/shapes.ts'
 import { sendFile } from '../../files/upload.ts'
+import { offerToOverwrite } from './overwrite.ts'
 
 interface Options {
   content?: string
@@ -54,9 +55,4 @@ function readSource({ content, fromFile, from: local = fromFile }: Options) {
     throw new CliError('usage', 'There is nothing to write. Pass --content or --from, or pipe data to stdin.')
   }
   return { local: local ?? '-' }
-}
-
-function offerToOverwrite(error: unknown): never {
-  if (!(error instanceof CliError) || error.code !== 'file_exists') throw error
-  throw error.with({ hint: '--overwrite replaces it.' })
 }

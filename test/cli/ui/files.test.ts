@@ -16,6 +16,10 @@ const entry = (name: string, type: FileEntry['type']): FileEntry => ({
   type,
   size: 3,
   mode: '777',
+  uid: 1000,
+  gid: 1000,
+  owner: null,
+  group: null,
   modified_at: '2026-11-21T12:00:00.000Z',
 })
 

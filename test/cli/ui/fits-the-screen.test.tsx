@@ -11,7 +11,10 @@ const nasty = `\u001b[2J\u001b]0;title\u0007日本語の名前🎈👩‍👩‍
 const web = session({ name: nasty, image: nasty, metadata: { [nasty]: nasty } })
 const gone = ended({ id: 'sbx_gone', name: nasty, destroy_reason: 'pod_failed', destroy_detail: nasty })
 const entry = (name: string, type: 'file' | 'directory') =>
-  ({ name, type, size: 12345, mode: '644', modified_at: '2026-11-21T12:00:00.000Z', target: nasty }) as const
+  ({
+    ...{ name, type, size: 12345, mode: '644', uid: 1000, gid: 1000, owner: nasty, group: nasty },
+    ...{ modified_at: '2026-11-21T12:00:00.000Z', target: nasty },
+  }) as const
 const folder = {
   ...newFolder(`/workspace/${nasty}`),
   isCut: true,

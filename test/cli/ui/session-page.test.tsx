@@ -77,7 +77,10 @@ describe('the output page', () => {
 
 test('the session page lists folders before files', () => {
   const entry = (name: string, type: 'file' | 'directory', size = 2048) =>
-    ({ name, type, size, mode: '644', modified_at: new Date(start).toISOString() }) as const
+    ({
+      ...{ name, type, size, mode: '644', uid: 1000, gid: 1000, owner: null, group: null },
+      modified_at: new Date(start).toISOString(),
+    }) as const
   const entries = [entry('a.txt', 'file'), entry('src', 'directory'), entry('main.c', 'file', 7)]
   const rows = drawRows(on({ tab: 'files', folder: { ...newFolder('/workspace'), entries } }))
   expect(rows.slice(4, 9).map((row) => row.replace(/ {2,}(?=\d)/, ' '))).toEqual([
