@@ -42,7 +42,11 @@ describeOnBothDriversAtOnce('exec start', (driver) => {
     const inNowhere = await run({ command: ['pwd'], cwd: 'nowhere' })
     expect(inNowhere).toMatchObject({ exit_code: 126, start_error: 'no_such_directory' })
     const listed = (await alice.call('listExecs', { params })).body.data
-    expect(listed[0]).toMatchObject({ id: inNowhere.id, pid: inNowhere.pid, start_error: 'no_such_directory' })
+    expect(listed[0]).toMatchObject({
+      id: inNowhere.id,
+      pid: inNowhere.pid,
+      start_error: 'no_such_directory',
+    })
   })
 
   test.each([
@@ -117,7 +121,9 @@ describeOnBothDriversAtOnce('exec start', (driver) => {
   })
 
   test('stdin and stdin_base64 are mutually exclusive, and stdin_base64 must be base64', async () => {
-    const invalid = ['a', 'ab=', 'ab=c', 'abc', '====', 'ab-_', 'YQ==\n', 'YQ== '].map((stdin_base64) => ({ stdin_base64 }))
+    const invalid = ['a', 'ab=', 'ab=c', 'abc', '====', 'ab-_', 'YQ==\n', 'YQ== '].map((stdin_base64) => ({
+      stdin_base64,
+    }))
     for (const stdin of [{ stdin: '', stdin_base64: '' }, { stdin: 'a', stdin_base64: 'YQ==' }, ...invalid]) {
       const refused = exec({ command: ['cat'], ...stdin })
       await expect(refused).rejects.toMatchObject({ status: 400, code: 'invalid_request' })
@@ -132,5 +138,8 @@ test('the result of a worker of an earlier version gets the fields that it lacks
   const sizes = { stdout_bytes: 0, stderr_bytes: 0, truncated: false, lossy: false, duration_ms: 1 }
   const result = { ...earlier, ...sizes, started_at: '2026-11-24T12:00:00.000Z', reason: null }
   expect(ExecResult.safeParse(result).success).toBe(false)
-  expect(ExecResult.parse(withDefaults(result as never))).toMatchObject({ pid: null, output_encoding: 'utf-8' })
+  expect(ExecResult.parse(withDefaults(result as never))).toMatchObject({
+    pid: null,
+    output_encoding: 'utf-8',
+  })
 })
