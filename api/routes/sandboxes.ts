@@ -57,9 +57,9 @@ export const updateSandbox = route(
     const { db, settings } = app.context
     const maxSeconds = account.overrides.sandboxSeconds ?? settings.sandbox.maxSeconds
     const before = await loadSandbox(db, account.id, id)
-    if (before.destroyed_at) refuseDestroyed(before)
     const { name, metadata, ttl_seconds: ttlSeconds } = body
-    if (ttlSeconds !== undefined) assertTtlAllowed(before, ttlSeconds, maxSeconds)
+    if (ttlSeconds !== undefined && !before.destroyed_at) assertTtlAllowed(before, ttlSeconds, maxSeconds)
+    // The statement decides whether the sandbox has ended, because a concurrent request may be extending it.
     const updated = await updateSandboxRow(db.share(account.id), {
       id,
       accountId: account.id,
@@ -69,7 +69,6 @@ export const updateSandbox = route(
       ttlSeconds: ttlSeconds ?? null,
       maxSeconds,
     })
-    // The sandbox was destroyed or has expired since it was loaded.
     if (!updated) refuseDestroyed(await loadSandbox(db, account.id, id))
     if (ttlSeconds !== undefined && updated.expires_at < before.expires_at)
       await enqueueExpiry(app.context, id, ttlSeconds * 1000, { requestId, log })

@@ -2,7 +2,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Queries } from './database.ts'
 import { type ExecEnding, noWorker, type ShownExec, shownColumns, workerLost } from './execs.ts'
-import { endedAt, endReason, isEnded, now } from './sql.ts'
+import { endedAt, endReason, now } from './sql.ts'
 import { done, first, hasRow, only, statement } from './statement.ts'
 
 export interface StartedExec {
@@ -70,9 +70,9 @@ const endBy = (it: Ended, condition: RawBuilder<unknown>) => sql<{ id: string }>
    where id = ${it.id} and status = 'running' ${condition}
   returning id`
 
-/** Stores an exit status, except in a destroyed or expired sandbox, where every command counts as killed. */
+/** Stores an exit status, except in a destroyed sandbox, where every command counts as killed. */
 const end = statement<Ended>()('command ends', (_, it) =>
-  endBy(it, sql`and not exists (select from sandbox where id = sandbox_id and ${isEnded})`),
+  endBy(it, sql`and not exists (select from sandbox where id = sandbox_id and destroyed_at is not null)`),
 )
 const endAnyhow = statement<Ended>()('command ends in any sandbox', (_, it) => endBy(it, sql``))
 

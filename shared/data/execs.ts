@@ -4,7 +4,7 @@ import { posixWord } from '../contract/shell-words.ts'
 import type { Queries } from './database.ts'
 import type { ExecRow } from './entities/exec.ts'
 import type { Tables } from './entities/index.ts'
-import { endReason, isEnded, isOlder, type Page } from './sql.ts'
+import { isOlder, type Page } from './sql.ts'
 import { first, statement } from './statement.ts'
 
 export type { ExecRow }
@@ -52,10 +52,10 @@ const destroyReason = statement<{ id: string }>()('end of sandbox of running com
   db
     .selectFrom('exec')
     .innerJoin('sandbox', 'sandbox.id', 'sandbox_id')
-    .select(endReason.as('destroy_reason'))
+    .select('destroy_reason')
     .where('exec.id', '=', id)
     .where('status', '=', 'running')
-    .where(isEnded),
+    .where('destroyed_at', 'is not', null),
 )
 
 /** Returns undefined if the sandbox is not destroyed or the command is not running. */

@@ -112,26 +112,41 @@ export interface SandboxChanges {
 
 const update = statement<SandboxChanges & { id: string; accountId: string }>()('update sandbox', (db, it) =>
   db
+    .with(
+      (cte) => cte('locked').materialized(),
+      (db) =>
+        db
+          .selectFrom('sandbox')
+          .select('expires_at as until')
+          .where('id', '=', it.id)
+          .where('account_id', '=', it.accountId)
+          .where('destroyed_at', 'is', null)
+          .forNoKeyUpdate(),
+    )
+    .with(
+      (cte) => cte('clock').materialized(),
+      (db) => db.selectFrom('locked').select(['until', now.as('now')]),
+    )
     .updateTable('sandbox')
+    .from('clock')
     .set({
       name: sql<string | null>`case when ${it.isNamed}::boolean then ${it.name}::text else name end`,
       metadata: sql`coalesce(${it.metadata}::jsonb, metadata)`,
       expires_at: sql<Date>`
         case when ${it.ttlSeconds}::int is null then expires_at
-             else least(${now} + ${it.ttlSeconds}::int * interval '1 second', coalesce(max_expires_at, expires_at),
+             else least(clock.now + ${it.ttlSeconds}::int * interval '1 second', coalesce(max_expires_at, expires_at),
                         created_at + ${it.maxSeconds}::int * interval '1 second') end`,
       max_expires_at: sql<Date>`coalesce(max_expires_at, expires_at)`,
     })
     .where('id', '=', it.id)
-    .where('account_id', '=', it.accountId)
     .where('destroyed_at', 'is', null)
-    .where('expires_at', '>', now)
-    .returning(shownColumns(now)),
+    .whereRef('clock.until', '>', 'clock.now')
+    .returning(shownColumns(sql<Date>`clock.now`)),
 )
 
 /**
- * Changes an active sandbox. PostgreSQL's clock is read after the row is locked, so either the change or the expiry
- * takes effect, but never both.
+ * Changes an active sandbox. The clock is read after the row is locked, so either the change or the expiry takes
+ * effect, even if other changes and the expiry run concurrently.
  * @returns undefined if the account has no active sandbox with this ID
  */
 export const updateSandboxRow = (db: Queries, of: SandboxChanges & { id: string; accountId: string }) =>

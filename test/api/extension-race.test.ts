@@ -5,7 +5,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { newSandboxId } from '../../shared/data/ids.ts'
+import { makeRandom } from '../chaos/random.ts'
 import { Refusal } from '../support/account.ts'
+import { seed } from '../support/seed.ts'
 import { shareWorld } from '../support/shared.ts'
 
 const extensions = 1_000
@@ -27,6 +29,7 @@ test('each of 1,000 extensions that race an expiry takes effect or is refused, a
   const outcomes = { extended: 0, refused: 0 }
   const expected = new Map<string, string>()
   let started = 0
+  const random = makeRandom(seed)
 
   async function race(): Promise<void> {
     const id = newSandboxId()
@@ -39,24 +42,34 @@ test('each of 1,000 extensions that race an expiry takes effect or is refused, a
     let expiresAt = new Date(row!.expires_at).toISOString()
     expected.set(id, expiresAt)
     for (let count = 0; count < maxExtensions && started < extensions; count++) {
-      const api = started++ % 2
-      await sleep(Date.parse(expiresAt) - Date.now() + 15 - 50 * Math.random())
-      try {
-        const call = alice.call('updateSandbox', { params: { id }, body: { ttl_seconds: 1 }, api })
-        const { body } = await call
-        expect(body).toMatchObject({ state: 'active', destroy_reason: null })
-        expect(Date.parse(body.expires_at)).toBeGreaterThan(Date.parse(expiresAt))
-        expiresAt = body.expires_at
-        expected.set(id, expiresAt)
-        outcomes.extended++
-      } catch (error) {
-        if (!(error instanceof Refusal)) throw error
-        expect(error.problem).toMatchObject({ code: 'sandbox_destroyed', destroy_reason: 'expired' })
-        const { body } = await alice.call('getSandbox', { params: { id }, api: 1 - api })
+      started += 2
+      await sleep(Date.parse(expiresAt) - Date.now() + 15 - 50 * random())
+      const [one, other] = await Promise.all([extend(id, 0), extend(id, 1)])
+      // The second one to reach the row finds it extended or expired by the first.
+      expect(one.isExtended).toBe(other.isExtended)
+      if (!one.isExtended) {
+        const { body } = await alice.call('getSandbox', { params: { id } })
         expect(body).toMatchObject({ state: 'destroyed', expires_at: expiresAt, destroyed_at: expiresAt })
-        outcomes.refused++
+        outcomes.refused += 2
         return
       }
+      const last = [one.expiresAt, other.expiresAt].sort().at(-1)!
+      expect(Date.parse(last)).toBeGreaterThan(Date.parse(expiresAt))
+      expiresAt = last
+      expected.set(id, expiresAt)
+      outcomes.extended += 2
+    }
+  }
+  async function extend(id: string, api: number) {
+    try {
+      const call = alice.call('updateSandbox', { params: { id }, body: { ttl_seconds: 1 }, api })
+      const { body } = await call
+      expect(body).toMatchObject({ state: 'active', destroy_reason: null })
+      return { isExtended: true, expiresAt: body.expires_at }
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error
+      expect(error.problem).toMatchObject({ code: 'sandbox_destroyed', destroy_reason: 'expired' })
+      return { isExtended: false, expiresAt: '' }
     }
   }
   const lane = async () => {

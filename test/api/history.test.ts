@@ -48,6 +48,7 @@ async function useEveryRoute(alice: Account) {
     headers: { 'idempotency-key': 'b' },
     api,
   })
+  await alice.call('updateSandbox', { params, body: { ttl_seconds: 600 }, api })
   await alice.call('getExec', { params: { ...params, exec_id: body.id }, api })
   await alice.call('listExecs', { params, api })
   await alice.call('createSecret', { body: { name: 'A', value: 'b', sandbox_id: params.id }, api })

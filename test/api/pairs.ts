@@ -165,6 +165,8 @@ export const sandboxes = (world: World): Kind<Owned> => {
           () => account.call('destroySandbox', { params }),
           ({ body }) => body.destroy_reason,
         ),
+      update: ({ account, params }) =>
+        responseOf(() => account.call('updateSandbox', { params, body: { name: 'new' } })),
       reset: ({ account, params }) => responseOf(() => account.call('resetSandbox', { params })),
       'run a command': ({ account, params }) =>
         responseOf(() => account.call('execCommand', { params, body: { command: ['true'] } })),

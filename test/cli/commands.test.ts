@@ -132,6 +132,11 @@ const walk: Shown[] = [
     json: ['sandbox_id', 'exit_code', 'stdout', 'status'],
   },
   { line: 'exec -- echo ran', piped: /^ran\n$/, json: ['id', 'exit_code', 'stdout'] },
+  {
+    line: 'session update --ttl 10m --metadata team=red',
+    piped: new RegExp(`^${created}\n$`),
+    json: ['id', 'metadata', 'expires_at'],
+  },
   { line: 'session reset --yes', piped: new RegExp(`^${created}\n$`), json: ['id', 'state'] },
 ]
 
