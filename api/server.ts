@@ -1,4 +1,3 @@
-/** The public HTTP server and the internal server (health and metrics) of an API process. */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { Server as SocketServer } from 'node:net'
@@ -21,8 +20,7 @@ import { serveUpgrades, shouldUpgradeCallback } from './http/websocket.ts'
 import { served } from './routes/index.ts'
 
 /**
- * Idle timeout of connections. It exceeds the idle timeout of common load balancers, so that the load
- * balancer closes the connection first.
+ * Exceeds the idle timeout of common load balancers, so that the load balancer closes the connection first.
  */
 const keepAliveMs = 75_000
 const headMs = 20_000
@@ -164,7 +162,7 @@ function refuseUnknown(koa: RouterContext) {
 }
 
 /**
- * Closes a server. Connections that are still open after `maxMs` are destroyed.
+ * Connections that are still open after `maxMs` are destroyed.
  * @param endsIdle whether to close idle connections immediately instead of after `keepAliveMs`
  */
 async function finish(server: Server, maxMs: number, { endRest = () => {}, endsIdle = true } = {}) {

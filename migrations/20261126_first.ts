@@ -1,6 +1,5 @@
 import { Migration } from '@mikro-orm/migrations'
 
-/** Creates the complete database schema of version 0.1.0. */
 export class First extends Migration {
   override up(): void {
     // The clock that all processes use. Unlike now(), it advances during a transaction. Tests replace this

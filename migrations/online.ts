@@ -9,7 +9,7 @@ import { retryLocks } from './locks.ts'
 
 export type Report = (line: string) => void
 
-/** Target duration of one backfill batch. The batch size is adjusted to reach this duration. */
+/** Target duration of one backfill batch. */
 const batchMs = 200
 const batchRows = { initial: 1_000, min: 100, max: 20_000 }
 const reportEveryMs = 5_000

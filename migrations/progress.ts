@@ -20,10 +20,7 @@ const indexes = statement()(
     from pg_stat_progress_create_index where datname = current_database()`,
 )
 
-/**
- * Polls until disposed.
- * @param report called whenever the progress has changed
- */
+/** Polls until disposed. */
 export function reportMigrationProgress(
   databaseUrl: string,
   report: (progress: string) => void,

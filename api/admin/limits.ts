@@ -64,7 +64,6 @@ export async function showLimits(
   return { value: { id, email, limits: own }, text: lines.join('\n') }
 }
 
-/** Null means that the setting applies. */
 export const limitOverridesOf = (row: Overrides): LimitOverrides =>
   Object.fromEntries(limitNames.map((name) => [name, row[limits[name].column] ?? null])) as LimitOverrides
 

@@ -1,4 +1,4 @@
-/** Shows operators the /readyz response of one process. `kubectl get --raw` omits the body of a 503 response. */
+/** `kubectl get --raw` omits the body of a 503 response. */
 import * as z from 'zod'
 import { type Report, showColumns } from './report.ts'
 
@@ -13,7 +13,7 @@ const Readiness = z.object({
 const responseMs = 10_000
 
 /**
- * Requests /readyz and formats the response. The exit code is 1 if the process is not ready.
+ * The exit code is 1 if the process is not ready.
  * @param address base URL of the process's internal port
  * @throws with a message for the terminal if the process does not respond
  */

@@ -1,4 +1,4 @@
-/** Authenticates requests. Each route accepts either API keys or session tokens, never both. */
+/** Each route accepts either API keys or session tokens, never both. */
 import type { Credential, Endpoint, Scope } from '../../shared/contract/endpoint.ts'
 import { findSession } from '../../shared/data/accounts.ts'
 import type { Context } from '../../shared/platform/context.ts'
@@ -32,8 +32,6 @@ export interface Caller {
 }
 
 /**
- * Authenticates a request and returns its caller.
- * @param header the value of the `Authorization` header
  * @param address returns the client address, which is rate-limited when the API key is not cached
  * @throws {Problem} with status 401, 403 or 429
  */

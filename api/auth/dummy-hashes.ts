@@ -18,10 +18,7 @@ const countEveryMs = 60_000
 
 export const costOf = (hash: Uint8Array): number => hash[header.cost]!
 
-/**
- * Returns a function that maps an email address to a hash that no password matches.
- * @param logN the configured cost, used if the installation has no accounts
- */
+/** @param logN the configured cost, used if the installation has no accounts */
 export function makeDummyHashes(db: Database, logN: number): (email: string) => Promise<Uint8Array> {
   const counted = cacheFor(countEveryMs, () => count(db, logN))
   return async (email) => {
@@ -36,10 +33,7 @@ export function makeDummyHashes(db: Database, logN: number): (email: string) => 
   }
 }
 
-/**
- * Counts the stored hashes by cost, and makes a dummy hash for each cost. Clients do not know `key`, so they
- * cannot predict the cost for an address.
- */
+/** Clients do not know `key`, so they cannot predict the cost for an address. */
 async function count(db: Database, logN: number) {
   // If counting fails, logins must still work.
   const rows = await countPasswordCosts(db, header.cost).catch(() => [
@@ -49,7 +43,6 @@ async function count(db: Database, logN: number) {
   return { dummies: await Promise.all(dummies), key: rows[0]!.installation }
 }
 
-/** Computes a cheap hash, then overwrites the cost in its header. */
 async function makeDummy(cost: number): Promise<Uint8Array> {
   const hash = Buffer.from(await Scrypt.kdf('', { logN: 1 }))
   hash[header.cost] = cost

@@ -11,7 +11,7 @@ interface RevocationContext {
   context: Pick<Context, 'notifications' | 'log'>
 }
 
-/** Age at which a request counts as long-lived and its key is watched. */
+/** Age at which a request's key is watched. */
 const longMs = 100
 /** Interval between key checks, in case a notification was lost or the key expired. */
 const lookAgainMs = 10_000
@@ -41,10 +41,7 @@ async function watch(
   }
 }
 
-/**
- * Reports whether the key is no longer valid. Returns false while PostgreSQL is unavailable, and for a
- * suspended account.
- */
+/** Returns false while PostgreSQL is unavailable, and for a suspended account. */
 const isRefused = (account: Caller): Promise<boolean> =>
   account.again().then(
     () => false,

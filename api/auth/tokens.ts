@@ -14,7 +14,6 @@ export interface SessionClaims {
   generation: number
 }
 
-/** Reports whether a credential has the syntax of a JWT. */
 export const looksLikeToken = (credential: string): boolean =>
   /^[\w-]{2,}\.[\w-]{2,}\.[\w-]*$/.test(credential)
 

@@ -11,12 +11,9 @@ import { whenSilentFor } from '../../shared/platform/event-loop-stall.ts'
 import { writeLastEvents } from './exit-status.ts'
 
 export interface RelayOptions {
-  /** Aborts when the client disconnects. */
   signal: AbortSignal
-  /** Called when the worker reports that the command is lost. */
   onLost?: (() => void) | undefined
   /**
-   * Returns the exit status of a command whose worker was lost.
    * @param printed the output that was already forwarded to the client
    * @throws if the exit status cannot be determined
    */
@@ -26,7 +23,7 @@ export interface RelayOptions {
 /** Silence after which the worker is considered lost. Workers send a keep-alive comment every 10 s. */
 const livenessTimeoutMs = 25_000
 
-/** Returns a stream of the worker's events. A slow client slows down the worker. */
+/** A slow client slows down the worker. */
 export function passEvents(source: IncomingMessage, passing: RelayOptions): Readable {
   const events = Readable.from(relay(source, passing), { objectMode: false, highWaterMark: 64 * 1024 })
   // The stream of a HEAD request is never read, so `relay` cannot close the worker's connection.

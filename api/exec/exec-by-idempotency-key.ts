@@ -25,7 +25,7 @@ const maxReads = 6
 const readEveryMs = 500
 
 /**
- * Waits until the command ends. The wait counts as an attached client, so the grace period does not elapse.
+ * The wait counts as an attached client, so the grace period does not elapse.
  * @throws {Problem} `exec_not_found`, or an error if the sandbox is not running
  */
 export async function resultUnderKey(app: App, asked: UnderKey): Promise<ExecResult> {
@@ -47,7 +47,7 @@ export async function resultUnderKey(app: App, asked: UnderKey): Promise<ExecRes
   throw new Problem('exec_not_found', 'The connection broke before the command started.')
 }
 
-/** Kills the command's process group. Does nothing if the command is not running. */
+/** Does nothing if the command is not running. */
 export async function stopUnderKey(app: App, asked: UnderKey): Promise<void> {
   const { accountId, sandboxId, requestId, signal } = asked
   const { db } = app.context

@@ -9,10 +9,7 @@ import { awaitRunning, loadSandbox } from '../sandboxes/load-sandbox.ts'
 import { type CallOptions, WorkerGone } from '../worker-client/client.ts'
 import { findExitStatus, type RequestIds } from './exit-status.ts'
 
-/**
- * Time added to a command's maximum duration when waiting for a worker's response. It covers starting the
- * command and transferring data.
- */
+/** Time added to a command's maximum duration when waiting for a worker's response. */
 export const marginMs = 20_000
 
 export interface ExecLookup {

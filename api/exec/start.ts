@@ -1,4 +1,3 @@
-/** Starts a command, or attaches to the command that was started earlier with the same Idempotency-Key. */
 import { Readable } from 'node:stream'
 import type { ExecRequest, ExecResult } from '../../shared/contract/exec.ts'
 import type { OutputOffset } from '../../shared/contract/exec-events.ts'
@@ -36,7 +35,7 @@ export interface ExecStart {
   signal: AbortSignal
 }
 
-/** Waits until the command ends. For a background command, returns the result so far. */
+/** For a background command, returns the result so far. */
 export async function runToResult(
   app: App,
   start: ExecStart,
@@ -127,7 +126,6 @@ export async function followOne(
   }
 }
 
-/** @param onLost called when the worker reports the status `lost` */
 function passAnswer(
   app: App,
   started: StartedExec,

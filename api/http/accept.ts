@@ -10,7 +10,6 @@ export function prefersEvents(accept = ''): boolean {
   return events > 0 && events >= (weightIn(accept, 'application/json') ?? 0)
 }
 
-/** Returns the weight (`q`) of the most specific media range that matches a type. */
 function weightIn(accept: string, type: string): number | undefined {
   const weights = weightsIn(accept)
   return [type, `${type.split('/', 1)[0]}/*`, '*/*']

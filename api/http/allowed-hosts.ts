@@ -1,6 +1,4 @@
 /**
- * Checks the `Host` and `Origin` headers.
- *
  * A malicious web page can make a browser send requests to services on the user's network. `Origin` reveals
  * foreign pages, and `Host` reveals DNS rebinding.
  */
@@ -10,11 +8,9 @@ export type HostCheck = (headers: { host?: string | undefined; origin?: string |
 
 /** Allows any `Host`, so only `Origin` is checked. */
 const anyHost = '*'
-/** Listen addresses that stand for all network interfaces. */
 const unspecified = ['0.0.0.0', '::', '']
 
 /**
- * Returns a function that throws if a request's `Host` or `Origin` header is not allowed.
  * @param allowed host names, wildcards such as `*.example.com`, or `*`. Each may include a port.
  * @param own address that the API listens on. Requests to it are allowed, unless it stands for all
  *   interfaces.

@@ -1,4 +1,3 @@
-/** Reads a request's JSON body. Limits its size, memory use, number of values and transfer time. */
 import type { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
@@ -10,9 +9,9 @@ import { Problem } from '../../shared/platform/problem.ts'
 import { wrongEncoding } from './assert-supported-headers.ts'
 import { whyNoText } from './utf8.ts'
 
-/** Time within which the complete body must arrive. After that, the request gets 408. */
+/** A request whose body is not complete by then gets 408. */
 const deadlineMs = (maxBytes: number): number => (maxBytes > limits.usualBodyBytes ? 30_000 : 10_000)
-/** Size of a decompressed body, in bytes, above which `maxRatio` applies. */
+/** Decompressed size above which `maxRatio` applies. */
 const anyRatioBytes = 256 * 1024
 /** Maximum compression ratio of a body larger than `anyRatioBytes`. The ratio of ordinary text is about ten. */
 const maxRatio = 100
@@ -124,7 +123,7 @@ function parse(text: string): unknown {
   return value
 }
 
-/** Counts the characters that begin or separate values, so that no memory is allocated for the values. */
+/** Counts the characters that begin or separate values, without allocating memory for the values. */
 function assertFewValues(text: string): void {
   if (text.length <= maxValues) return
   let count = 0
@@ -136,7 +135,6 @@ function assertFewValues(text: string): void {
   }
 }
 
-/** Returns the index of the quote that ends the JSON string beginning at `start`. */
 function endOfText(text: string, start: number): number {
   for (let from = start; ; ) {
     const quote = text.indexOf('"', from)

@@ -1,4 +1,3 @@
-/** Renders the fields of a JSON Schema as HTML. */
 import { withoutNul } from '../../shared/contract/texts.ts'
 
 export interface Schema {
@@ -119,5 +118,4 @@ export const link = (id: string, text = id): string => `<a href="#${escapeHtml(i
 export const escapeHtml = (text: string): string =>
   text.replace(/[&<>"]/g, (each) => `&#${each.charCodeAt(0)};`)
 
-/** Escapes a description for HTML and renders text between backticks as code. */
 export const words = (text = ''): string => escapeHtml(text).replace(/`([^`]+)`/g, '<code>$1</code>')

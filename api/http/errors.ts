@@ -15,7 +15,6 @@ export interface RequestState {
   log: Logger
   /** Aborts when the client disconnects, or when this process is stopping and cannot wait any longer. */
   signal: AbortSignal
-  /** The path pattern of the matched route. */
   route?: string
   upgrade?: Upgrade | undefined
 }
@@ -68,7 +67,7 @@ function openState(koa: KoaContext, log: Logger, requests: OpenRequests): Reques
   })
 }
 
-/** Returns the problem that the client receives. Internal details are only logged. */
+/** Internal details are only logged. */
 export function asProblem(error: unknown, { log, signal }: Pick<RequestState, 'log' | 'signal'>): Problem {
   if (error instanceof Problem) {
     if (error.cause) log.warn({ code: error.code, reason: reasonOf(error.cause) }, error.message)

@@ -140,8 +140,7 @@ function parametersIn(place: 'path' | 'query' | 'header', schema: Schema): Json[
 }
 
 /**
- * Returns the mutually exclusive fields of a schema. OpenAPI cannot express mutual exclusion between
- * parameters, so these fields become properties of one parameter.
+ * OpenAPI cannot express mutual exclusion between parameters. Such fields become properties of one parameter.
  */
 function choiceIn({ oneOf, not }: Schema): { names: string[]; isNeeded: boolean } | undefined {
   if (oneOf) return { names: oneOf.flatMap(({ required = [] }) => required), isNeeded: true }
@@ -162,7 +161,6 @@ function toSchema(schema: z.ZodType, io: 'input' | 'output', components: Map<str
   return described
 }
 
-/** Removes redundant keywords, and keywords that would forbid new fields in responses. */
 function plainer({ zodSchema, jsonSchema }: Described, io: 'input' | 'output') {
   describeDefault({ zodSchema, jsonSchema })
   if (io === 'input') return

@@ -1,4 +1,3 @@
-/** Describes the responses of an operation in OpenAPI 3.1. */
 import type * as z from 'zod'
 import { type Endpoint, ProblemDetails } from '../../shared/contract/endpoint.ts'
 import { type ErrorCode, errors } from '../../shared/contract/errors.ts'

@@ -30,7 +30,6 @@ export interface Call<E extends Endpoint> {
   headers: Input<E['headers']>
   /** The raw request, for routes that read the body as a stream. */
   request: IncomingMessage
-  /** Set if the client requested a WebSocket. */
   upgrade: Upgrade | undefined
   requestId: string
   log: Logger
@@ -38,7 +37,6 @@ export interface Call<E extends Endpoint> {
   signal: AbortSignal
 }
 
-/** A JSON response that sets its own status or additional headers. */
 export class JsonReply<T> {
   readonly reply: T
   readonly status: number | undefined
@@ -51,7 +49,6 @@ export class JsonReply<T> {
   }
 }
 
-/** A streamed response, with backpressure from the client. */
 export class StreamReply {
   readonly body: Readable
   readonly status: number
@@ -77,7 +74,6 @@ export const answered = Symbol('answered')
 export interface ServedRoute {
   endpoint: Endpoint
   serve(app: App, koa: KoaContext): Promise<void>
-  /** Runs the route for a caller that is already authenticated. */
   invoke(app: App, call: Invocation): Promise<JsonReply<unknown>>
 }
 
@@ -90,10 +86,7 @@ export interface Invocation extends Pick<Call<Endpoint>, 'requestId' | 'log' | '
   body?: unknown
 }
 
-/**
- * Maximum number of concurrent requests per account in each API process. Streams and terminals can stay open
- * for hours, so a rate limit alone is not enough.
- */
+/** Streams and terminals can stay open for hours, so a rate limit alone is not enough. */
 const maxOpenRequests = 1_000
 
 type Reply<E extends Endpoint> = E['reply'] extends z.ZodType ? z.output<E['reply']> : undefined
@@ -178,7 +171,6 @@ async function identify(app: App, endpoint: Endpoint, koa: KoaContext): Promise<
   return account
 }
 
-/** In every route, `:id` is the id of a sandbox. */
 function nameSandbox(state: RequestState, params: unknown) {
   const { id } = (params ?? {}) as { id?: string }
   if (id === undefined) return

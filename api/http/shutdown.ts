@@ -34,7 +34,6 @@ export class OpenRequests {
   private hasGivenUp = false
 
   /**
-   * Tracks a request until its response is closed.
    * @returns a signal that aborts when the client disconnects, or when this process is stopping and cannot
    *   wait any longer. In the second case, {@link stoppingOf} returns the error.
    */

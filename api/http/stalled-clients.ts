@@ -17,17 +17,13 @@ import { onceClosed } from '../../shared/platform/sockets.ts'
 const eventsFactor = 60
 const eventStreams = new WeakSet<Socket>()
 
-/** Applies the event-stream timeout to a response's connection until the response ends. */
 export function allowLongStall(response: ServerResponse): void {
   const { socket } = response.req
   eventStreams.add(socket)
   onceClosed(response, () => eventStreams.delete(socket))
 }
 
-/**
- * Number of consecutive checks without progress before a connection is closed. A single delayed check cannot
- * close a connection.
- */
+/** A single delayed check cannot close a connection. */
 const checksPerStall = 6
 
 interface Watched {

@@ -12,7 +12,6 @@ export function whyNoText(bytes: Buffer): string | undefined {
 
 const replacement = Buffer.from('\ufffd')
 
-/** Returns the offset of the first byte that does not begin a valid UTF-8 character. */
 function invalidAt(bytes: Buffer): number {
   const text = bytes.toString('utf8')
   let at = 0

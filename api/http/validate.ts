@@ -1,4 +1,4 @@
-/** Validates a request against the endpoint's schemas. One error response lists all invalid fields. */
+/** One error response lists all invalid fields. */
 import * as z from 'zod'
 import type { Endpoint } from '../../shared/contract/endpoint.ts'
 import { Problem } from '../../shared/platform/problem.ts'

@@ -1,4 +1,3 @@
-/** Handles WebSocket requests. They go through the same steps as every other request. */
 import { type IncomingMessage, type RequestListener, type Server, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { closeGracefully } from '../../shared/platform/sockets.ts'
@@ -25,8 +24,8 @@ export const shouldUpgradeCallback = ({ headers }: IncomingMessage): boolean =>
   headers.upgrade?.toLowerCase() === 'websocket'
 
 /**
- * Serves WebSocket requests. Node detaches their sockets, so without an error listener on each socket, a
- * connection reset would crash the process.
+ * Node detaches their sockets, so without an error listener on each socket, a connection reset would crash
+ * the process.
  * @returns a function that closes all open sockets
  */
 export function serveUpgrades(server: Server, serve: RequestListener): () => void {

@@ -11,7 +11,6 @@ export interface Waiter {
   group: string
   /** Whether the client has logged in before. Half of the capacity is reserved for known clients. */
   isKnown: boolean
-  /** When the signal aborts, the waiter is removed from the queue. */
   signal?: AbortSignal
 }
 
@@ -39,10 +38,7 @@ export class FairQueue {
     this.maxRunning = maxRunning
   }
 
-  /**
-   * Runs the callback when a slot is free.
-   * @throws {Problem} `unavailable` if the queue is full
-   */
+  /** @throws {Problem} `unavailable` if the queue is full */
   async run<T>(waiter: Waiter, work: () => Promise<T>): Promise<T> {
     if (this.running < this.maxRunning) this.running++
     else await this.wait(waiter)
@@ -77,7 +73,6 @@ export class FairQueue {
 
 const crowded = () => unavailable('Too many sign-ups and logins are in progress. Try again in a moment.')
 
-/** Refuses the newest waiter of the largest group. */
 function dropLast(lane: Lane): void {
   let largest: Waiting[] = []
   for (const turns of lane.values()) if (turns.length >= largest.length) largest = turns

@@ -52,10 +52,7 @@ type TakeResult = [number, number, number]
 
 type BucketRedis = Redis & { sandlotTakeToken(key: string, limit: number): Promise<TakeResult> }
 
-/**
- * Maximum number of uncached API keys per minute from one client address. A client uses few keys, but many
- * clients may share an address.
- */
+/** A client uses few keys, but many clients may share an address. */
 const unknownKeysPerMinute = 300
 
 const perMinute = (limit: number) => new TokenBuckets({ perSecond: limit / 60, burst: limit })
@@ -74,8 +71,6 @@ export class Buckets {
   }
 
   /**
-   *
-   * @param owner an account id or a client address
    * @param ownLimit tokens per minute that an operator has set for this account. Applies only to buckets in
    *   Redis.
    * @throws {Problem} `rate_limited` if the bucket is empty, with the time until the next token

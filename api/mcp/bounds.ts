@@ -1,7 +1,4 @@
-/**
- * Validates MCP messages. The length of names is limited, because responses and progress notifications repeat
- * them.
- */
+/** The length of names is limited, because responses and progress notifications repeat them. */
 import { invalid } from '../errors/invalid.ts'
 
 /** Maximum length in characters. */

@@ -1,4 +1,3 @@
-/** Truncates a route's response for a language model. */
 import { toolLimits } from '../../shared/contract/mcp.ts'
 
 export interface CutResult {

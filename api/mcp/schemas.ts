@@ -26,10 +26,7 @@ export function describedTools(): DescribedTool[] {
   return made
 }
 
-/**
- * Returns the tools with the images, maximum TTL and network access of this installation.
- * @param maxTtl the account's maximum TTL, in seconds
- */
+/** @param maxTtl the account's maximum TTL, in seconds */
 export function toolsFor(
   { sandbox, driver }: Pick<Settings, 'sandbox' | 'driver'>,
   maxTtl: number = sandbox.maxSeconds,
@@ -118,7 +115,6 @@ function inline(value: unknown, definitions: Record<string, Json>): unknown {
   return Object.fromEntries(Object.entries(rest).map(([key, inner]) => [key, inline(inner, definitions)]))
 }
 
-/** Removes keywords that do not help a language model. */
 function plainer({ zodSchema, jsonSchema }: Described): void {
   describeDefault({ zodSchema, jsonSchema })
   const described: Json = jsonSchema

@@ -1,4 +1,3 @@
-/** Handles MCP messages with the official SDK. */
 import { randomUUID } from 'node:crypto'
 import { addAbortListener } from 'node:events'
 import {
@@ -31,7 +30,6 @@ export interface McpMessage {
   requestId: string
   log: Logger
   outbox: Outbox
-  /** Aborts when the client disconnects, or when this process is stopping and cannot wait any longer. */
   signal: AbortSignal
   /** Set if the client has reconnected to get the result of an earlier call. */
   resumed?: { ticket: Ticket; next: number }
@@ -45,8 +43,8 @@ to /workspace. A session ends automatically at expires_at, and its files are del
 an explanation (detail) and the next step (next). If it contains retry_after, wait that many seconds.`
 
 /**
- * Handles one MCP request. Clients of protocol version 2026-07-28 send the version in each message, and
- * earlier clients negotiate it in `initialize`.
+ * Clients of protocol version 2026-07-28 send the version in each message, and earlier clients negotiate it
+ * in `initialize`.
  * @returns a JSON response, or an event stream for a tool call
  */
 export async function answerMessage(
@@ -81,8 +79,8 @@ async function answerEarlier(app: App, routes: ServedRoute[], incoming: McpMessa
 }
 
 /**
- * Handles a request of protocol version 2026-07-28. A client that disconnects cancels its call, and streams
- * cannot be resumed.
+ * With protocol version 2026-07-28, a client that disconnects cancels its call, and streams cannot be
+ * resumed.
  */
 function answerStateless(app: App, routes: ServedRoute[], incoming: McpMessage, request: Request) {
   const { message, headers } = incoming

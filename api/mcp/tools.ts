@@ -1,4 +1,4 @@
-/** Runs tool calls. A tool call runs the handler of the corresponding route with the same limits. */
+/** A tool call runs the handler of the corresponding route with the same limits. */
 import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
 import { resumption, type Tool, type ToolName, tools } from '../../shared/contract/mcp.ts'
 import { Problem } from '../../shared/platform/problem.ts'
@@ -56,7 +56,6 @@ export async function runTool(
   })
 }
 
-/** Returns the result of an earlier tool call to a client that has reconnected. */
 export const rejoinTool = (app: App, { tool, command }: Ticket, caller: ToolCaller): Promise<ToolResult> =>
   toResult(app, tool, caller, () => {
     if (!command) throw resultLost(tool)

@@ -62,8 +62,7 @@ export const revokeApiKey = route(
   async ({ account, params: { key_id } }, { context: { db, redis } }) => {
     const isRevoked = await revokeKey(db.share(account.id), { id: key_id, accountId: account.id })
     if (!isRevoked) throw unknownKey()
-    // Closes long-lived connections of this key promptly. Without the notification, they would close seconds
-    // later.
+    // Without the notification, long-lived connections of this key would close seconds later.
     void notify(redis, 'key', key_id).catch(() => {})
     return undefined
   },

@@ -72,10 +72,7 @@ async function answer(
   }
 }
 
-/**
- * Returns the response body for Koa. Without a body, Koa would replace the status 202 of a notification with
- * 204.
- */
+/** Without a body, Koa would replace the status 202 of a notification with 204. */
 function bodyOf({ body, headers }: Response, outbox: Outbox) {
   if (!body) return ''
   const isStream = headers.get('content-type')?.startsWith('text/event-stream')

@@ -1,7 +1,6 @@
 /**
- * Admits sandboxes. One transaction locks the account's row, checks its quotas and inserts the sandbox's row.
- *
- * Each check is a separate statement, so that it sees all changes committed before the lock was acquired.
+ * One transaction locks the account's row, checks its quotas and inserts the sandbox's row. Each check is a
+ * separate statement, so that it sees all changes committed before the lock was acquired.
  */
 import type * as z from 'zod'
 import type { sandboxes } from '../../shared/contract/sandboxes.ts'
@@ -38,7 +37,7 @@ export interface Admission {
 type Order = ReturnType<typeof readOrder>
 
 /**
- * Applies the defaults for the image and the TTL of a new sandbox. The returned `seconds` is the TTL.
+ * The returned `seconds` is the TTL.
  * @param maxTtl the account's maximum TTL, in seconds
  * @throws {Problem} `invalid_request` if this installation does not allow the image or the TTL
  */
@@ -55,7 +54,6 @@ export function readOrder({ sandbox }: Settings, body: CreateRequest, maxTtl: nu
 }
 
 /**
- * Admits one sandbox, or changes nothing.
  * @throws {Problem} `account_suspended`, `idempotency_conflict`, `concurrent_sandbox_limit_reached` or
  *   `monthly_usage_limit_reached`
  */
@@ -128,7 +126,7 @@ async function lockQuotas(db: Queries, accountId: string, { quotas }: Settings) 
 }
 
 /**
- * Returns the sandbox of an earlier request with the same Idempotency-Key and body. Quotas do not apply.
+ * Quotas do not apply.
  * @throws {Problem} `idempotency_conflict` if the earlier request had a different body
  */
 export async function findReplay(
@@ -172,8 +170,7 @@ function checkConcurrent(rows: Awaited<ReturnType<typeof findActive>>, limit: nu
 }
 
 /**
- * Checks the account's monthly quota of sandbox-hours. Only new sandboxes are refused; running ones continue.
- * @returns the time of the check
+ * Only new sandboxes are refused; running ones continue.
  * @throws {Problem} `monthly_usage_limit_reached`
  */
 async function checkMonth(db: Queries, accountId: string, limit: number): Promise<Date> {

@@ -15,7 +15,6 @@ interface Of {
 /** The delay keeps the job from slowing down the first command. */
 const assignAfterMs = 500
 
-/** Enqueues two jobs: one creates or assigns the pod, and a delayed one expires the sandbox. */
 export async function enqueueCreate(context: Context, admission: Admission, of: Of): Promise<void> {
   const { sandboxId, replayed, pod, lifeMs, expired } = admission
   if (replayed) return

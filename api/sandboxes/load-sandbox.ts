@@ -1,4 +1,4 @@
-/** Loads sandboxes and waits until they are ready. Every query is restricted to the caller's account. */
+/** Every query is restricted to the caller's account. */
 import { limits } from '../../shared/contract/limits.ts'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import type { Queries } from '../../shared/data/database.ts'
@@ -25,7 +25,6 @@ export interface WaitOptions {
   signal: AbortSignal
 }
 
-/** Waits until the sandbox is ready or destroyed, or until `maxMs` has passed. */
 export async function awaitSettled({ context }: App, wait: WaitOptions): Promise<SandboxOfAccount> {
   const end = performance.now() + wait.maxMs
   let change: Promise<void> | undefined
@@ -42,7 +41,6 @@ export async function awaitSettled({ context }: App, wait: WaitOptions): Promise
 }
 
 /**
- * Waits until commands can run in the sandbox.
  * @returns the sandbox, and the time in milliseconds until it expires
  * @throws {Problem} `not_found`, `sandbox_destroyed`, or `sandbox_starting` if it is not ready within 10 s
  */

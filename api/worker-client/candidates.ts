@@ -1,4 +1,3 @@
-/** Selects the workers that may serve a call, in the order in which to try them. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { noWorker } from '../../shared/data/execs.ts'
 import { cacheFor } from '../../shared/lib/cache-for.ts'
@@ -37,15 +36,13 @@ export class Candidates {
     this.goneMs = context.settings.livenessTimeouts.missing
   }
 
-  /** Returns the cached list if it is acceptable, and reads the list again if not. */
   async listed(isAcceptable: (workers: ListedWorker[]) => boolean): Promise<ListedWorker[]> {
     const remembered = await this.list()
     return isAcceptable(remembered) ? remembered : await this.listNow()
   }
 
   /**
-   * Yields the workers to try, in order. After the workers in the cached list, reads the list again and
-   * yields the new ones.
+   * After the workers in the cached list, reads the list again and yields the new ones.
    * @param workerId the only worker that can serve the call. Undefined allows every worker, starting with the
    *   sandbox's slot owner.
    */

@@ -16,7 +16,6 @@ export interface HandOver {
   url: URL
   callee: Callee
   headers: Record<string, string>
-  /** Bytes, or the streamed body of a client's request. */
   body: Buffer | Readable
   agent: Agent
   signal: AbortSignal
@@ -48,7 +47,6 @@ export class CallLost extends Error {
   }
 }
 
-/** Returns a rejection handler that replaces {@link CallLost} with `unavailable` and rethrows any other error. */
 export const reportLost = (detail: string) => (error: unknown) => {
   throw error instanceof CallLost ? unavailable(detail, error) : error
 }
@@ -56,10 +54,7 @@ export const reportLost = (detail: string) => (error: unknown) => {
 /** A worker refuses a call with this status if the account exceeds its memory budget. */
 const refusedStatus = 429
 
-/**
- * Sends a call to a worker and waits for the head of the response.
- * @throws {CallLost} if the worker accepted the call but did not respond
- */
+/** @throws {CallLost} if the worker accepted the call but did not respond */
 export async function handOver(target: HandOver): Promise<HandedOver> {
   const { url, agent, headers, body, signal, timeoutMs } = target
   signal.throwIfAborted()
@@ -126,8 +121,7 @@ export async function handOver(target: HandOver): Promise<HandedOver> {
 }
 
 /**
- * Pipes a body into a request and joins buffered chunks into one write. Each write becomes a separate TLS
- * record.
+ * Joins buffered chunks into one write, because each write becomes a separate TLS record.
  * @returns a function that stops piping and leaves the rest of the body unread
  */
 function sendJoined(body: Readable, request: ClientRequest): () => void {

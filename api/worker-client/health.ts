@@ -38,12 +38,10 @@ export class WorkerHealth {
     return watch.add(onTimeout, bytesMoved)
   }
 
-  /** A watch calls this when it stops. */
   forget(workerId: string): void {
     this.watched.delete(workerId)
   }
 
-  /** Reports whether the worker left the last check unanswered. */
   isSilent(workerId: string): boolean {
     return this.watched.get(workerId)?.isSilent ?? false
   }
@@ -65,10 +63,7 @@ export class WorkerHealth {
 export const bytesOver = (socket: Socket | null | undefined): number =>
   !socket ? 0 : socket.bytesRead + socket.bytesWritten - socket.writableLength
 
-/**
- * Checks one worker repeatedly. Stops when no call is open and the worker has responded or `maxIdleChecks` is
- * reached.
- */
+/** Stops when no call is open and the worker has responded or `maxIdleChecks` is reached. */
 class Watch {
   isSilent = false
   private readonly calls = new Map<() => void, () => number>()

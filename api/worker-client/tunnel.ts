@@ -1,4 +1,4 @@
-/** Connects a client's WebSocket to a worker. The API copies the bytes without parsing frames. */
+/** The API copies the bytes without parsing frames. */
 import { addAbortListener } from 'node:events'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { type Agent, request as openRequest } from 'node:https'
@@ -16,7 +16,6 @@ export interface TunnelOptions {
   signal: AbortSignal
 }
 
-/** The worker's side of an open WebSocket. */
 export interface Tunnel {
   response: IncomingMessage
   socket: Duplex
@@ -89,7 +88,6 @@ function headOf({ rawHeaders }: IncomingMessage, more: Record<string, string>): 
   return `${lines.join('\r\n')}\r\n\r\n`
 }
 
-/** Waits at most `lingerMs` until pending bytes have been sent. */
 function closeSoon(socket: Duplex) {
   if (socket.destroyed) return
   const timer = setTimeout(() => socket.destroy(), lingerMs)
