@@ -1,7 +1,5 @@
 /**
- * The command allowlist. An entry is a command name, followed by the arguments that every call must begin
- * with.
- *
+ * An allowlist entry is a command name, followed by the arguments that every call must begin with.
  * docs/allowlist.md explains the rules and their limits.
  */
 import { affectsPrograms } from './environment-variables.ts'
@@ -32,11 +30,9 @@ const sources = {
 const anyArgument = '*'
 
 /**
- *
  * @param allowlist undefined or null allows every command
  * @param command an argument list, or a string that /bin/sh runs
- * @param env the environment variables of the request; only their names are checked
- * @returns the entry that allows the command, or the reason why the command is refused
+ * @param env only the names are checked
  */
 export function decide(
   allowlist: readonly string[] | null | undefined,
@@ -48,10 +44,7 @@ export function decide(
   return decision.allowed ? (refuseVariables('request', env) ?? decision) : decision
 }
 
-/**
- * Refuses an environment with a variable that could make an allowed command run another program.
- * @param source where the environment was set, for the error message
- */
+/** Refuses an environment with a variable that could make an allowed command run another program. */
 export function refuseVariables(
   source: keyof typeof sources,
   env: Readonly<Record<string, unknown>>,
@@ -96,9 +89,7 @@ function decideShellString(allowlist: readonly string[]): Decision {
   }
 }
 
-/**
- * Reports whether each word of an entry equals the argument at the same position. More arguments may follow.
- */
+/** More arguments than the entry's words may follow. */
 function matches(entry: string, argv: readonly string[]): boolean {
   const words = wordsOf(entry)
   if (words.length > argv.length) return false

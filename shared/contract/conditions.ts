@@ -13,10 +13,7 @@ export const EntityTags = z
 const range = '\\s*(?:\\d+-\\d*|-\\d+)\\s*'
 const bytesUnit = '[Bb][Yy][Tt][Ee][Ss]='
 
-/**
- * The schema of a `Range` header. RFC 9110 requires servers to ignore a range in an unknown unit, so any such
- * range is accepted.
- */
+/** RFC 9110 requires servers to ignore a range in an unknown unit, so any such range is accepted. */
 export const Range = z
   .string()
   .regex(

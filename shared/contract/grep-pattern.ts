@@ -5,15 +5,14 @@
  * Common escapes of other dialects are translated. Patterns that POSIX cannot express are refused.
  */
 
-/** Describes the pattern syntax, for the API description and the descriptions of MCP tools. */
 export const grepSyntax =
   'a POSIX extended regular expression, plus \\d \\w \\s \\h \\b \\t, their negations and (?:…), but without lookaround, backreferences and inline flags'
 
 type GrepPattern = { posix: string } | { refused: string }
 
 /**
- * Translates a pattern to an expression for `grep -E`. If that is impossible, returns the predicate of an
- * error message, such as `has "(?=", which is lookaround`.
+ * If the pattern cannot be translated, returns the predicate of an error message, such as `has "(?=", which
+ * is lookaround`.
  */
 export function translateGrepPattern(pattern: string): GrepPattern {
   try {
@@ -83,10 +82,7 @@ function translate(pattern: string): string {
   return posix
 }
 
-/**
- * Returns the length of a group's opening, such as `(?:`. Every group becomes a plain group, because
- * backreferences are refused.
- */
+/** Every group becomes a plain group, because backreferences are refused. */
 function groupLength(ahead: string): number {
   const opening = /^\(\?(?::|P?<\w+>|'\w+')/.exec(ahead)?.[0]
   if (opening) return opening.length
@@ -140,9 +136,7 @@ interface CharacterSet {
   negatedClasses: string[]
 }
 
-/**
- * Translates a bracket expression. Unlike in POSIX, a backslash inside the brackets is an escape character.
- */
+/** Unlike in POSIX, a backslash inside the brackets is an escape character. */
 function readSet(pattern: string, start: number): { posix: string; end: number } {
   const isNegated = pattern[start + 1] === '^'
   const set: CharacterSet = { isNegated, ranges: [], classes: [], negatedClasses: [] }

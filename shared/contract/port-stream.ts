@@ -21,7 +21,6 @@ const maxUnsent = 256 * 1024
 /** Number of bytes waiting to be written to the stream above which the WebSocket is paused. */
 const maxPending = 64 * 1024
 
-/** Closes one direction of the connection. */
 const eof = JSON.stringify({ type: 'eof' })
 
 interface Carrying {
@@ -29,7 +28,6 @@ interface Carrying {
   onClose(code: number, reason: string): void
 }
 
-/** Copies bytes in both directions, with backpressure, until one side closes. */
 export function carryPort(socket: WebSocket, stream: Duplex, { onEnd, onClose }: Carrying): void {
   const liveness = keepAlive(socket, pingMs, () => socket.terminate())
   const pending = new PendingBytes()

@@ -1,4 +1,4 @@
-/** Writes and reads server-sent events. Each event has exactly one line of data. */
+/** Each event has exactly one line of data. */
 import { createParser, type EventSourceMessage } from 'eventsource-parser'
 
 /**
@@ -18,10 +18,6 @@ export const formatEvent = (id: string, name: string, data: object): string =>
 /** The end of every event. JSON escapes newlines, so it occurs nowhere else in the stream. */
 export const eventTerminator = '\n\n'
 
-/**
- *
- * @param events complete events that were written with {@link formatEvent}
- */
 export const hasEvent = (events: Buffer, name: string): boolean => events.includes(`\nevent: ${name}\n`)
 
 /** Returns undefined if there are only comments. */

@@ -40,16 +40,12 @@ export const bytes = (text: z.ZodString, min: number, max: number) =>
 /** A name chosen by a client. Surrounding whitespace is removed. */
 export const Name = characters(Text, 0, 100).regex(/\S/, 'must not be empty').meta({ minLength: 1 }).trim()
 
-/** Maximum length of a path on Linux, in bytes. */
 export const pathBytes = 4096
 
-/**
- * Restricts field names chosen by clients. Copying a field `__proto__` would change the prototype of the
- * target object.
- */
+/** Copying a field `__proto__` would change the prototype of the target object. */
 export const fieldName = (name: z.ZodString) => name.regex(/^(?!__proto__$)/, 'must have a different name')
 
-/** Returns the size of an argv or environment. Each string counts with its terminating NUL. */
+/** Each string counts with its terminating NUL. */
 export const bytesOf = (texts: readonly string[]): number =>
   texts.reduce((sum, text) => sum + Buffer.byteLength(text) + 1, 0)
 

@@ -19,7 +19,7 @@ const isLive = key.and([
   key.or([key('expires_at', 'is', null), key('expires_at', '>', now)]),
 ])
 
-/** Lifetime with which a key was created. Null means that the key never expires. */
+/** Null means that the key never expires. */
 const firstLifetime = sql<string | null>`case when is_replaced then lifetime else expires_at - created_at end`
 
 const byHash = statement<{ hash: Buffer }>()('api key by hash', (db, { hash }) =>
@@ -125,7 +125,7 @@ const ofAccount = statement<Page & { accountId: string }>()(
       .limit(limit),
 )
 
-/** Returns the newest keys first. Revoked keys are omitted. */
+/** Newest first, without revoked keys. */
 export const listApiKeys = (db: Queries, page: Page & { accountId: string }): Promise<ApiKeyRow[]> =>
   db.run(ofAccount, page)
 

@@ -15,5 +15,4 @@ export interface DatabaseClock {
   readAt: number
 }
 
-/** Extrapolates the current time, in milliseconds since the Unix epoch. */
 export const readOf = ({ ms, readAt }: DatabaseClock): number => ms + performance.now() - readAt

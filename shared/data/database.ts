@@ -1,6 +1,4 @@
 /**
- * The process's database connection pool.
- *
  * The ORM creates the pool and runs migrations. Statements run directly on the pool, because the ORM's entity
  * manager takes more time than a query.
  */
@@ -22,7 +20,6 @@ export interface Queries {
 }
 
 export interface Transactions extends Queries {
-  /** Commits when `work` resolves and rolls back when `work` rejects. */
   transaction<T>(work: (queries: Queries) => Promise<T>): Promise<T>
 }
 
@@ -43,7 +40,6 @@ export interface DatabaseTimeouts {
   answer: number
   /** Maximum time that PostgreSQL runs a statement before canceling it. */
   statement: number
-  /** Maximum time that a statement waits for a lock. */
   lock: number
   /** Maximum time between two statements of a transaction. After that, PostgreSQL closes the connection. */
   idle: number

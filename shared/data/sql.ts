@@ -1,4 +1,3 @@
-/** SQL fragments that several statements share. */
 import { expressionBuilder, type RawBuilder, sql } from 'kysely'
 import type { Tables } from './entities/index.ts'
 
@@ -8,12 +7,10 @@ export const now = sql<Date>`sandlot_now()`
 /** PostgreSQL evaluates a subquery only once, so comparisons with this time can use an index. */
 export const nowOnce = sql<Date>`(select sandlot_now())`
 
-/** Current UTC day as a `date`. */
 export const todayOnce = sql<string>`(${nowOnce} at time zone 'UTC')::date`
 
 const listed = expressionBuilder<Tables, 'api_key' | 'exec' | 'secret'>()
 
-/** A page of a list that is sorted newest first. */
 export interface Page {
   /** Last ID of the previous page. Null for the first page. */
   before: string | null

@@ -49,7 +49,6 @@ const markReady = statement<{ name: string; uid: string }>()('warm pod is ready'
     .returning('name'),
 )
 
-/** Returns false if the pod has no row. */
 export const markWarm = (db: Queries, name: string, uid: string) => hasRow(db.run(markReady, { name, uid }))
 
 const remove = statement<{ name: string }>()('remove warm pod', (db, { name }) =>
@@ -84,9 +83,6 @@ const claim = statement<{ image: string; at: Date; until: Date }>()(
       .returning(['name', 'uid', 'born_at']),
 )
 
-/**
- * Claims the oldest ready warm pod whose deadline is not before the sandbox's expiry. Concurrent claims skip
- * each other's locked rows.
- */
+/** The pod's deadline is not before the sandbox's expiry. Concurrent claims skip each other's locked rows. */
 export const claimWarmPod = (transaction: Queries, wanted: { image: string; at: Date; until: Date }) =>
   first(transaction.run(claim, wanted))

@@ -1,9 +1,5 @@
-/**
- * Liveness timeouts for API and workers, the cluster, and shells in pods. All are derived from one setting,
- * because some must be shorter than others.
- */
+/** All liveness timeouts are derived from one setting, because some must be shorter than others. */
 
-/** Default of WORKER_LIVENESS_TIMEOUT_SECONDS. */
 export const defaultSeconds = 3
 
 /** All values are in milliseconds. */
@@ -68,8 +64,8 @@ export function livenessTimeoutsOf(seconds: number): LivenessTimeouts {
 }
 
 /**
- * Returns the stall threshold. After a longer stall, a worker refuses commands that were requested before it,
- * because the API may already have reported them as lost.
+ * After a longer stall, a worker refuses commands that were requested before it, because the API may already
+ * have reported them as lost.
  * @param answerMs liveness timeout of the API that sent the command
  */
 export const stillMs = (answerMs: number): number => answerMs - 100

@@ -1,9 +1,6 @@
 /**
- * A process's memory budget for client data, by account and kind. Bytes are reserved before they are
- * allocated.
- *
- * Command output is counted but never refused, because workers drop old output instead
- * (workers/exec/registry.ts).
+ * Bytes are reserved before they are allocated. Command output is counted but never refused, because workers
+ * drop old output instead (workers/exec/registry.ts).
  */
 import type { Logger } from './log.ts'
 import { Problem, unavailable } from './problem.ts'
@@ -19,7 +16,6 @@ export const memoryKinds = [
 ] as const
 export type MemoryKind = (typeof memoryKinds)[number]
 type StreamKind = 'streams' | 'uploads'
-/** Kinds for which the number of open reservations per account is limited. */
 type LimitedKind = StreamKind | 'requests'
 
 export interface MemoryLimits {
@@ -33,7 +29,6 @@ const streamBytes = 128 * 1024
 const unauthenticatedShare = 1 / 4
 /** Extra fraction of the total limit that every account except the largest one may use. */
 const reserveShare = 1 / 4
-/** Minimum time between two log messages about the same account. */
 const logEveryMs = 10_000
 
 interface AccountMemory {
@@ -120,7 +115,6 @@ export class MemoryBudget {
     this.sums[kind] += bytes
   }
 
-  /** Reports whether the account would hold more bytes than any other account. */
   private holdsMost(owner: AccountMemory, wanted: number): boolean {
     for (const other of this.ofOwner.values()) if (other !== owner && other.bytes >= wanted) return false
     return true

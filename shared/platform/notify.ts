@@ -1,7 +1,4 @@
-/**
- * Redis pub/sub notifications about changes to a sandbox, an API key or a tool call. Waiting code also polls,
- * so a lost notification only adds latency.
- */
+/** Waiting code also polls, so a lost notification only adds latency. */
 import { addAbortListener } from 'node:events'
 import type { Redis } from 'ioredis'
 
@@ -35,7 +32,6 @@ export class Notifications {
     this.handlers.push(handle)
   }
 
-  /** Waits until the next notification about an ID, until `maxMs` has passed, or until the signal aborts. */
   next(topic: Topic, id: string, maxMs: number, signal?: AbortSignal): Promise<void> {
     const key = `${channels[topic]} ${id}`
     const { promise, resolve } = Promise.withResolvers<void>()

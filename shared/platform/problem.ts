@@ -1,12 +1,9 @@
-/**
- * Errors that are returned to clients. Each has a code, and a detail that tells the client what to do next.
- */
+/** Each error has a code, and a detail that tells the client what to do next. */
 import { type ErrorCode, errors } from '../contract/errors.ts'
 
 export interface ProblemExtras {
-  /** Value of the `Retry-After` header. It is rounded up to whole seconds. */
+  /** Value of the `Retry-After` header, rounded up to whole seconds. */
   retryAfterSeconds?: number
-  /** Additional fields of the problem document. */
   members?: Record<string, unknown>
   cause?: unknown
   /** Cause that metrics report. Clients do not receive it. */
@@ -39,14 +36,11 @@ const retrySeconds = 2
 export const unavailable = (detail: string, cause?: unknown, members: Record<string, unknown> = {}) =>
   new Problem('unavailable', detail, { retryAfterSeconds: retrySeconds, cause, members })
 
-/** The error for requests to create a sandbox while no worker can create one. */
+/** For requests to create a sandbox while no worker can create one. */
 export const cannotCreate = (reason: NonNullable<ProblemExtras['reason']>, detail: string) =>
   new Problem('unavailable', detail, { retryAfterSeconds: retrySeconds, reason })
 
-/**
- * Reports whether an error means that PostgreSQL or Redis is unavailable. Neither client library has an error
- * class for this.
- */
+/** Neither client library has an error class for outages. */
 export function isOutage(error: unknown): boolean {
   for (let at = error; at instanceof Error; at = at.cause) {
     if (at instanceof AggregateError) return at.errors.some(isOutage)

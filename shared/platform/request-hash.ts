@@ -1,6 +1,5 @@
 /**
- * Request hashes, for comparing requests that have the same Idempotency-Key. A hash is keyed with RPC_KEY, so
- * a reader of the database cannot use it to guess a password in the request.
+ * A hash is keyed with RPC_KEY, so a reader of the database cannot use it to guess a password in the request.
  */
 import { createHmac } from 'node:crypto'
 import { deriveKey } from './seal.ts'

@@ -1,6 +1,4 @@
-/**
- * Reads and validates a process's settings once. No other code of the API or the workers reads `process.env`.
- */
+/** No other code of the API or the workers reads `process.env`. */
 import { resolve } from 'node:path'
 import type * as z from 'zod'
 import { livenessTimeoutsOf } from './liveness-timeouts.ts'
@@ -96,7 +94,6 @@ export function readSettings(environment: Record<string, string | undefined>, ro
       reads: env.RATE_READS_PER_MINUTE,
       changes: env.RATE_CHANGES_PER_MINUTE,
     },
-    /** Proxies whose X-Forwarded-For header is trusted. */
     trustedProxies: env.TRUSTED_PROXIES,
     password: { logN: env.PASSWORD_SCRYPT_LOG_N, atOnce: env.PASSWORD_HASH_CONCURRENCY },
     /** How long the rows of destroyed sandboxes are kept. */
@@ -124,7 +121,6 @@ function driverSettings(env: Omit<EnvironmentValues, 'DATABASE_URL' | 'REDIS_URL
     },
     sandbox: {
       image: env.SANDBOX_IMAGE,
-      /** Images that clients may choose, including the default image. */
       images: [...new Set([env.SANDBOX_IMAGE, ...(env.SANDBOX_IMAGES ?? [])])],
       limits: { cpu: env.SANDBOX_CPU, memory: env.SANDBOX_MEMORY, disk: env.SANDBOX_DISK },
       requests: {

@@ -1,6 +1,6 @@
 /**
- * Kills this process if its event loop stalls, so that the supervisor starts a new process. The monitoring
- * thread costs 18 MB of memory and 25 ms of CPU.
+ * The supervisor restarts a process that is killed after an event-loop stall. The monitoring thread costs 18
+ * MB of memory and 25 ms of CPU.
  */
 import { Worker } from 'node:worker_threads'
 import type { Logger } from './log.ts'

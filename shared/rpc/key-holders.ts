@@ -1,7 +1,4 @@
-/**
- * Fingerprints of the keys that each process uses. Operators who rotate keys compare them with `npm run admin
- * -- keys`.
- */
+/** Operators who rotate keys compare these fingerprints with `npm run admin -- keys`. */
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import type { Redis } from 'ioredis'
@@ -32,7 +29,6 @@ const publishEveryMs = 2_000
 const expireMs = 10_000
 const withdrawMs = 500
 
-/** Publishes this process's key fingerprints. The returned function removes them. */
 export function announceKeys({ redis, settings }: Pick<Context, 'redis' | 'settings'>, kind: Role) {
   const key = prefix + randomUUID()
   const place = `${hostname()}:${process.pid}`
@@ -48,10 +44,7 @@ export function announceKeys({ redis, settings }: Pick<Context, 'redis' | 'setti
   }
 }
 
-/**
- * Returns the processes that published fingerprints in the last ten seconds. The entries are not signed,
- * because they grant no access.
- */
+/** Reads the last ten seconds. The entries are not signed, because they grant no access. */
 export async function listKeyHolders(redis: Redis): Promise<KeyHolder[]> {
   const found: (string | null)[] = []
   for await (const names of redis.scanStream({ match: `${prefix}*`, count: 1_000 })) {
