@@ -1,7 +1,4 @@
-/**
- * The interface through which workers run pods. Code outside `kubernetes/` and `local/` must not depend on
- * which driver is used.
- */
+/** Code outside `kubernetes/` and `local/` must not depend on which driver is used. */
 import type { Duplex, Readable, Writable } from 'node:stream'
 import type { LivenessTimeouts } from '../../shared/platform/liveness-timeouts.ts'
 import type { Logger } from '../../shared/platform/log.ts'
@@ -19,14 +16,13 @@ export interface Driver {
   readonly kind: 'kubernetes' | 'local'
   /** Whether processes start so slowly that workers open shells before commands need them. */
   readonly startsSlowly: boolean
-  /** Liveness timeouts for cluster requests and for shells in pods. */
   readonly livenessTimeouts: LivenessTimeouts
 
   /** Checks that pods can be created and reached, and that they are isolated. @throws {DriverUnavailable} */
   ping(): Promise<void>
 
   /**
-   * Creates a pod. Resolves once the pod has been accepted, before it runs. Idempotent.
+   * Resolves once the pod has been accepted, before it runs. Idempotent.
    * @throws {PodRefused} if the cluster will never accept this pod (quota, admission, invalid image name)
    * @throws {ClusterMisconfigured} if the cluster does not isolate pods
    * @throws {DriverUnavailable} if the cluster is unreachable; try again
@@ -37,7 +33,7 @@ export interface Driver {
   fingerprint(request: Pick<PodRequest, 'image' | 'deadlineSeconds'>): string
 
   /**
-   * Assigns a warm pod to a sandbox and lowers the pod's deadline. Idempotent.
+   * Also lowers the pod's deadline. Idempotent.
    * @param to.deadlineSeconds seconds from the pod's start; at most the deadline that the pod was created
    *   with
    * @throws {PodGone} if the pod does not exist or is no longer running
@@ -70,8 +66,8 @@ export interface Driver {
   watch(onDeath: (pod: PodState & { death: PodDeath }) => void): void
 
   /**
-   * Starts a process in a pod, as the leader of its own process group. The argv can appear in the cluster's
-   * URLs and logs, so it must not contain client data.
+   * The process leads its own process group. The argv can appear in the cluster's URLs and logs, so it must
+   * not contain client data.
    *
    * If the local driver's agent dies before it responds, the process might be started twice. The first of the
    * two then reads EOF from its stdin.
@@ -83,15 +79,14 @@ export interface Driver {
 
   /**
    * Kills all processes in a pod except the driver's own, even if the pod has reached its process limit.
-   * Success is not verified, because the pod is untrusted.
    * @throws {PodGone} if the pod does not exist or is no longer running
    * @throws {DriverUnavailable} if the pod is unreachable
    */
   endProcesses(pod: PodName): Promise<void>
 
   /**
-   * Connects to a port on the pod's loopback interface. On some clusters, a refused connection is only
-   * detected after this resolves; the stream then fails with {@link PortRefused}.
+   * On some clusters, a refused connection is only detected after this resolves; the stream then fails with
+   * {@link PortRefused}.
    *
    * Kubernetes does not support half-closed connections. After the writable side has ended, the connection
    * closes as soon as the listener is idle.
@@ -101,7 +96,6 @@ export interface Driver {
    */
   connect(pod: PodName, port: number): Promise<Duplex>
 
-  /** Stops watching and closes connections. Pods keep running. */
   close(): Promise<void>
 }
 
@@ -117,12 +111,12 @@ export interface TerminalSize {
 }
 
 export interface PodRequest {
-  /** The name must never have been used for another sandbox. */
+  /** A name is never used for two sandboxes. */
   name: string
   /** Absent for a warm pod. */
   sandboxId?: string | undefined
   image: string
-  /** How long the pod may run, counted from its start. The deadline applies even if no worker runs. */
+  /** The deadline is counted from the pod's start, and applies even if no worker runs. */
   deadlineSeconds: number
 }
 
@@ -134,7 +128,7 @@ export interface PodName {
 
 export interface Pod extends PodName {
   uid: string
-  /** The sandbox that the pod is labeled with. Only the sandbox's row is authoritative. */
+  /** Only the sandbox's row is authoritative. */
   sandboxId?: string | undefined
 }
 
@@ -143,7 +137,7 @@ export interface PodState extends Pod {
   death?: PodDeath | undefined
 }
 
-/** Why a pod died without being deleted. Stored as the sandbox's `destroy_reason` and `destroy_detail`. */
+/** Stored as the sandbox's `destroy_reason` and `destroy_detail`. */
 export interface PodDeath {
   reason: 'pod_failed' | 'expired' | 'start_failed'
   /**
@@ -206,7 +200,6 @@ export class PodExhausted extends DriverUnavailable {
   }
 }
 
-/** Only an operator can fix the cluster's configuration. */
 export class ClusterMisconfigured extends DriverUnavailable {
   override name = 'ClusterMisconfigured'
 }

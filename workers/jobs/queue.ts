@@ -21,9 +21,7 @@ const processors: Record<JobName, Processor> = {
 /** Jobs mostly wait for the cluster, so many can run at the same time. */
 const maxConcurrentJobs = 64
 
-/**
- * Maximum time that the loop blocks on Redis. It is short so that the loop notices when Redis is unavailable.
- */
+/** Short, so that the loop notices when Redis is unavailable. */
 const blockSeconds = 1
 
 /** Time without a heartbeat after which another worker takes over a job. */
@@ -54,8 +52,7 @@ export function takeJobs(worker: ExpiryContext, connection: Redis): Worker {
 }
 
 /**
- * Stops accepting jobs, and waits for the running jobs. If Redis is unavailable for `lockMs`, stops waiting,
- * because other workers then take over these jobs.
+ * If Redis is unavailable for `lockMs`, stops waiting, because other workers then take over the running jobs.
  */
 export async function finishJobs(queue: Worker, connection: Redis): Promise<void> {
   const finished = queue.close().then(() => true)

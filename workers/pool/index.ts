@@ -1,6 +1,6 @@
 /**
- * Maintains the pool of warm pods. A warm pod belongs to no account until the transaction of a create request
- * claims it (`api/sandboxes/admit.ts`).
+ * A warm pod belongs to no account until the transaction of a create request claims it
+ * (`api/sandboxes/admit.ts`).
  *
  * Only the newest worker creates and deletes pods, under an advisory lock, so that a rolling deployment uses
  * the new settings.
@@ -18,7 +18,7 @@ import { makeWarmPod } from './make.ts'
 
 const readIntervalMs = 1_000
 
-/** Maintains the pool until the signal aborts, then waits for operations in progress. */
+/** Waits for operations in progress after the signal aborts. */
 export async function keepPool(worker: WarmPodsContext, signal: AbortSignal): Promise<void> {
   const { db, driver, log, metrics, settings, slotOwner, slots } = worker
   const { isNewest } = slotOwner

@@ -17,19 +17,13 @@ import {
  */
 export type IsAwaited = () => Promise<boolean>
 
-/**
- * The connection of an RPC. A streaming handler reads the client's body from it and writes the response to
- * it.
- */
+/** A streaming handler reads the client's body from this connection and writes the response to it. */
 export interface Wire {
   request: IncomingMessage
   response: ServerResponse
-  /** Aborts when the API has disconnected. */
   signal: AbortSignal
   isAwaited: IsAwaited
-  /**
-   * The memory reserved for the request body and for a stream's buffers, until the response has been sent.
-   */
+  /** Reserved for the request body and for a stream's buffers, until the response has been sent. */
   held: Reservation
 }
 
@@ -44,7 +38,7 @@ export type CallHandler<N extends CallName, Worker> = (
 ) => Promise<Calls[N]['result']>
 
 /**
- * Handles one RPC whose body or response is streamed. Resolves with the response if it is JSON.
+ * Resolves with the response if it is JSON.
  * @throws {Problem} which is sent to the client, unless the response has begun
  */
 export type StreamHandler<N extends StreamCallName, Worker> = (

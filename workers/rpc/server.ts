@@ -51,7 +51,6 @@ export class CallServer<Worker extends ServerContext> {
     })
   }
 
-  /** Called when the worker is fully set up. */
   open(worker: Worker): void {
     this.worker = worker
   }
@@ -102,7 +101,7 @@ export class CallServer<Worker extends ServerContext> {
 }
 
 /**
- * Reserves memory for an RPC. If the account exceeds a limit, an error response is sent.
+ * If the account exceeds a limit, an error response is sent.
  * @returns undefined if the RPC was rejected
  */
 function holdCall(
@@ -131,10 +130,7 @@ type HandlerName = CallName | StreamCallName
 
 const aboutCommands = new Set<HandlerName>(['getExec', 'stopExec', 'followExec', 'writeStdin', 'readOutput'])
 
-/**
- * Runs a handler and sends its result or error. If an error occurs after the response has begun, closes the
- * connection.
- */
+/** If an error occurs after the response has begun, closes the connection. */
 async function answer<Worker extends ServerContext>(
   worker: Worker,
   name: HandlerName,

@@ -21,7 +21,7 @@ const readBytes = 16 * 1024
 const readOverheadBytes = 512
 /** Maximum amount of data that Node and ws can have buffered when a socket is paused. */
 const pausedBytes = 64 * 1024
-/** Memory reserved per open socket: the largest incomplete message plus the largest unread input. */
+/** The largest incomplete message plus the largest unread input. */
 const socketBytes =
   limits.messageBytes + maxFragments * readBytes + maxBufferedReads * readOverheadBytes + pausedBytes
 
@@ -39,7 +39,6 @@ const sockets = new WebSocketServer({
   maxBufferedChunks: maxBufferedReads,
 })
 
-/** Frame rate limit per account, across all of its sockets in this worker. */
 const frameLimit = new TokenBuckets({ perSecond: 10_000, burst: 10_000 })
 
 /**

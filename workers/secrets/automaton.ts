@@ -1,16 +1,14 @@
 /**
- * Finds many values in a single pass over the input. Runs in linear time regardless of the values, unlike
- * `Buffer.indexOf`.
+ * Runs in linear time regardless of the values, unlike `Buffer.indexOf`. `bench/redact.ts` measures the
+ * speed.
  *
- * Between matches, the search skips bytes (`skip-table.ts`). Where a value may begin, it goes byte by byte,
- * using the Aho-Corasick algorithm. `bench/redact.ts` measures the speed.
+ * Between matches, the search skips bytes (`skip-table.ts`). Where a value may begin, the search goes byte by
+ * byte, using the Aho-Corasick algorithm.
  */
 import { setImmediate } from 'node:timers/promises'
 import { makeSkipTable, skipTableBytes } from './skip-table.ts'
 
-/**
- * Number of states that are built before yielding to the event loop. Building them takes a few milliseconds.
- */
+/** States that are built before yielding to the event loop. Building them takes a few milliseconds. */
 const statesPerSlice = 32 * 1024
 
 /**
@@ -102,7 +100,6 @@ export async function buildAutomaton(values: readonly Uint8Array[]) {
       while (state !== 0 && child[state] === 0) state = fallback[state]!
       return depth[state]!
     },
-    /** Memory used by the states, `others` and the skip table. */
     bytes: size * 19 + values.length * 64 + skipTableBytes,
   }
 }

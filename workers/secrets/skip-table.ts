@@ -1,6 +1,6 @@
-/** Computes how many bytes can be skipped because no value begins in them (Wu-Manber algorithm). */
+/** Skips bytes in which no value begins (Wu-Manber algorithm). */
 
-/** Maximum length of a window, in bytes. The longest skip is one byte shorter. */
+/** In bytes. The longest skip is one byte shorter. */
 const maxPrefix = 64
 
 /** Returns a table index from seven bits of each of two bytes, which distinguish all ASCII characters. */

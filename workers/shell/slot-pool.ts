@@ -39,7 +39,6 @@ export interface SlotPoolOptions {
   driver: Driver
   log: Logger
   metrics: Pick<Metrics, 'slots' | 'slotsWaiting'>
-  /** How long a sandbox's slots are kept after its last use. */
   idleMs?: number
   /** Maximum number of idle slots of all sandboxes. Above the limit, the oldest are closed. */
   max?: number
@@ -56,7 +55,6 @@ interface SandboxSlots {
   opening: Set<Promise<Slot>>
   /** Number of slots to open once fewer than {@link maxOpening} are being opened. */
   queued: number
-  /** Times at which recent commands took a slot, oldest first. */
   takes: number[]
   timer: NodeJS.Timeout
 }
@@ -68,10 +66,8 @@ export class SlotPool {
   private readonly max: number
   private readonly silentMs: number
   private readonly bySandbox = new Map<string, SandboxSlots>()
-  /** Idle slots of all sandboxes, oldest first. */
   private readonly idle = new Map<Slot, SandboxSlots>()
   private readonly openAhead = pLimit(maxOpening)
-  /** Sandboxes that wait for their next slot. */
   private readonly unfilled = new Set<SandboxSlots>()
   private readonly quiet = setTimeout(() => this.fillAll(), quietMs).unref()
   private isClosed = false
@@ -127,7 +123,6 @@ export class SlotPool {
     this.fill(slots)
   }
 
-  /** Adds an unused slot that was opened for another purpose. */
   adopt = (sandboxId: string, pod: PodName, slot: Slot): void => this.keep(this.slotsOf(sandboxId, pod), slot)
 
   ready = (sandboxId: string): number => this.bySandbox.get(sandboxId)?.idle.size ?? 0

@@ -1,4 +1,3 @@
-/** Connects to the Kubernetes API server, and converts failures to the driver's errors. */
 import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import type { RequestOptions } from 'node:https'
@@ -51,10 +50,7 @@ export class ClusterConnection extends KubeConfig {
     return connection
   }
 
-  /**
-   * Adds credentials, the connection pool and a timeout to a request. Every generated client and watch calls
-   * this method first.
-   */
+  /** Every generated client and watch calls this method first. */
   override async applySecurityAuthentication(request: RequestContext): Promise<void> {
     const options: RequestOptions = {}
     await this.applyToHTTPSOptions(options)
@@ -74,8 +70,7 @@ export class ClusterConnection extends KubeConfig {
   }
 
   /**
-   * Reloads the credential from a kubeconfig that was replaced. Ignores an unreadable file, and a file for a
-   * different cluster.
+   * Ignores an unreadable kubeconfig, and one for a different cluster.
    * @returns whether a new credential was loaded
    */
   async reload(): Promise<boolean> {
@@ -147,7 +142,7 @@ export function readFailure(error: unknown): Failure {
   return { code: statusCode, reason: '', message: cause?.message || message || String(error) }
 }
 
-/** Reads a Kubernetes Status object, either parsed or as JSON. Any other text is quoted in the message. */
+/** Any text that is not a Kubernetes Status object is quoted in the message. */
 export function readStatus(body: unknown, code: number): Omit<Failure, 'code'> {
   let status = body
   if (typeof body === 'string') {
@@ -162,16 +157,12 @@ export function readStatus(body: unknown, code: number): Omit<Failure, 'code'> {
   return { reason: reason ?? '', message: message ?? fallback }
 }
 
-/**
- * Whether the failure means that the cluster has not been set up, or that the workers use the wrong
- * credential.
- */
 export const isSetupProblem = ({ code, message }: Failure): boolean =>
   code === 401 ||
   (code === 403 && /cannot \w+ resource/.test(message)) ||
   (code === 404 && /^namespaces? /.test(message))
 
-/** Converts a failure that does not concern the pod itself. A retry might succeed. */
+/** For a failure that does not concern the pod itself. A retry might succeed. */
 export function driverUnavailable(failure: Failure): DriverUnavailable {
   if (!isSetupProblem(failure)) return new DriverUnavailable(`Kubernetes: ${failure.message}`)
   return new ClusterMisconfigured(`Kubernetes: ${failure.message}. ${runClusterHint}`)

@@ -1,4 +1,3 @@
-/** Starts processes in a pod through Kubernetes' exec protocol. */
 import type WebSocket from 'ws'
 import type { ProcessExit, StartOptions, TerminalSize } from '../driver.ts'
 import { openChannels, type PodProcess, type Protocol } from './channels.ts'
@@ -7,10 +6,6 @@ import { containerName } from './manifest.ts'
 
 const channels = { stdin: 0, stdout: 1, stderr: 2, status: 3, resize: 4, close: 255 } as const
 
-/**
- *
- * @param readStatus parses the status, which Kubernetes sends after the last byte of both streams
- */
 const execProtocol = (
   name: string,
   readStatus: (bytes: Buffer) => ProcessExit,
@@ -59,10 +54,8 @@ const setTerminal = ({ rows, columns }: TerminalSize): string => {
 }
 
 /**
- * Wraps an argv in a shell that prepares the environment. The shell unsets the API server's address, which
- * the kubelet adds to every container, and sets the terminal size.
- *
- * `exec` keeps the pid, so the process leads its own process group.
+ * The shell unsets the API server's address, which the kubelet adds to every container. `exec` keeps the pid,
+ * so the process leads its own process group.
  */
 export const wrap = (argv: readonly string[], { tty }: StartOptions = {}): string[] => [
   '/bin/sh',

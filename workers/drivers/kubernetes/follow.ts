@@ -1,7 +1,4 @@
-/**
- * Follows all objects of one kind with a list and a watch. If a broken watch cannot be resumed, lists all
- * objects again.
- */
+/** If a broken watch cannot be resumed, all objects are listed again. */
 import { addAbortListener } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type KubernetesObject, Watch } from '@kubernetes/client-node'
@@ -19,17 +16,13 @@ interface FollowedKind<Item extends KubernetesObject> {
   connection: ClusterConnection
   path: string
   query: Record<string, string>
-  /** Returns the resource version to watch from. */
   list(): Promise<string>
   take(type: 'ADDED' | 'MODIFIED' | 'DELETED', item: Item): void
   log: Logger
   signal: AbortSignal
 }
 
-/**
- * Follows the objects until the signal aborts, and retries after every failure.
- * @returns a function that reports whether the watch is running
- */
+/** @returns a function that reports whether the watch is running */
 export function follow<Item extends KubernetesObject>(followed: FollowedKind<Item>): () => boolean {
   const { what, list, log, signal } = followed
   let isLive = false
@@ -63,10 +56,7 @@ export function follow<Item extends KubernetesObject>(followed: FollowedKind<Ite
   return () => isLive
 }
 
-/**
- * Watches until the server or the network ends the watch.
- * @returns the version to resume from, or '' if the watch cannot be resumed
- */
+/** @returns the version to resume from, or '' if the watch cannot be resumed */
 async function listen<Item extends KubernetesObject>(
   { connection, path, query, take, signal }: FollowedKind<Item>,
   from: string,

@@ -1,7 +1,4 @@
-/**
- * Defines the objects that a cluster needs before it can run sandboxes. The chart in `deploy/chart` creates
- * the same objects, and a test compares the two.
- */
+/** The chart in `deploy/chart` creates the same objects, and a test compares the two. */
 import type { KubernetesObject, V1NetworkPolicy } from '@kubernetes/client-node'
 import type { Settings } from '../../../shared/platform/settings.ts'
 import { sandboxRoleLabels } from './manifest.ts'
@@ -33,7 +30,6 @@ export const workerRules = [
 ]
 
 export const namespaceIsolation = {
-  /** Annotation of the network policy with the cluster's own public addresses. */
   ownRanges: 'sandlot.dev/own-ranges',
   /**
    * With these namespace labels, the cluster rejects pods that violate the `restricted` Pod Security

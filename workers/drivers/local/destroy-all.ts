@@ -1,7 +1,4 @@
-/**
- * Destroys local sandboxes, which outlive their workers by design. When run as a script, its argument is
- * their directory.
- */
+/** Local sandboxes outlive their workers by design. When run as a script, the argument is their directory. */
 import { killPod } from './kill-pod.ts'
 import { withLock } from './lock.ts'
 import { readPods } from './state.ts'

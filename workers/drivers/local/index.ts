@@ -1,6 +1,4 @@
 /**
- * Runs sandboxes as processes on this machine, for evaluating and developing Sandlot.
- *
  * Any number of workers can share the data directory, which contains all state (`state.ts`). A separate
  * supervisor process (`supervise.sh`) runs each sandbox until its deadline.
  */
@@ -41,7 +39,7 @@ import { agentSocket, type Life, type LocalPod, noteReady, readLife, readPod, re
 const watchIntervalMs = 500
 const pollIntervalMs = 4
 const answerMs = 10_000
-/** How long to wait for an unavailable agent. A killed agent restarts sooner than this. */
+/** A killed agent restarts sooner than this. */
 const agentRetryBudgetMs = 2_000
 
 export class LocalDriver implements Driver {
@@ -58,7 +56,7 @@ export class LocalDriver implements Driver {
   private counting = new AbortController()
 
   /**
-   * Checks how well this machine can isolate sandboxes, and logs how that differs from Kubernetes.
+   * Logs how the isolation on this machine differs from Kubernetes.
    * @throws {SettingsError} if bubblewrap does not work on this machine
    * @throws {ClusterMisconfigured} if the disk is full
    */

@@ -12,7 +12,7 @@ const unitFactors: Record<string, number> = {
 }
 
 /**
- * Parses a Kubernetes quantity. For example, `500m` is 0.5 and `512Mi` is 536,870,912.
+ * For example, `500m` is 0.5 and `512Mi` is 536,870,912.
  * @throws {Error} if the text is not a quantity
  */
 export function readQuantity(text: string): number {

@@ -1,11 +1,10 @@
 /**
- * Builds a seccomp filter: a classic BPF program that the kernel runs before each system call. The filter
- * rejects system calls that container runtimes also reject by default and that sandboxes do not need.
- *
- * Programs for a different architecture, such as 32-bit programs, do not run.
+ * The kernel runs this classic BPF program before each system call. The filter rejects system calls that
+ * container runtimes also reject by default. Programs for a different architecture, such as 32-bit programs,
+ * do not run.
  */
 
-/** A system call's numbers on x86-64 and arm64. From 424 on, the numbers are the same on both. */
+/** From 424 on, the numbers are the same on both architectures. */
 type Numbers = readonly [x64: number | undefined, arm64: number | undefined]
 
 /** These system calls fail with ENOSYS, so that libraries fall back to older calls. */
@@ -64,13 +63,11 @@ const refused: Record<string, Numbers> = {
   iopl: [172, undefined],
 }
 
-/** System calls that are rejected depending on their first argument. */
 const unshare: Numbers = [272, 97]
 const clone: Numbers = [56, 220]
 const socket: Numbers = [41, 198]
 
 const cloneNewUser = 0x10000000
-/** The flags CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWPID and CLONE_NEWNET. */
 const cloneNewOthers = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x20000000 | 0x40000000
 /** Sockets that connect a virtual machine to its host. Network namespaces do not confine them. */
 const AF_VSOCK = 40
@@ -102,8 +99,7 @@ const reaches = (value: number, skip: number) => instruction(0x35, value, 0, ski
 const hasAnyOf = (bits: number, skip: number) => instruction(0x45, bits, 0, skip)
 
 /**
- *
- * @param arch the architecture, as in `process.arch`
+ * @param arch as in `process.arch`
  * @param mayUnshareUser whether `unshare` is allowed to create a user namespace
  * @returns undefined if the architecture is not supported
  */
@@ -134,7 +130,7 @@ export function buildFilter(
   ])
 }
 
-/** Encodes a BPF instruction (`sock_filter`). Its layout is the same on both architectures. */
+/** The layout of a BPF instruction (`sock_filter`) is the same on both architectures. */
 function instruction(code: number, value: number, ifTrue = 0, ifFalse = 0): Buffer {
   const bytes = Buffer.alloc(8)
   bytes.writeUInt16LE(code, 0)

@@ -96,8 +96,7 @@ const dead = (reason: PodDeath['reason'], detail: string): Life => ({
 })
 
 /**
- * Returns the file system's time, in milliseconds since 1970. Workers compare it with the modification times
- * of a supervisor's files.
+ * In milliseconds since 1970. Workers compare this time with the modification times of a supervisor's files.
  */
 export async function readTime(directory: string): Promise<number> {
   const path = join(directory, clockFile)
@@ -105,7 +104,7 @@ export async function readTime(directory: string): Promise<number> {
   return (await stat(path)).mtimeMs
 }
 
-/** Records that the pod became ready, so that a later exit is not counted as a failed start. */
+/** A later exit of a ready pod is not counted as a failed start. */
 export async function noteReady(directory: string, pod: LocalPod): Promise<void> {
   await writeFile(join(podFolder(directory, pod.name), 'ready'), '').catch(ignoreMissing)
 }
