@@ -30,10 +30,6 @@ const checkEveryMs = 5_000
  * sandbox.
  */
 const uploadMs = 25 * 60 * 60 * 1000
-/**
- * Maximum size of the request line and headers, in bytes. A file path and two patterns of maximum length fit
- * even if every character is percent-encoded.
- */
 const headerBytes = 128 * 1024
 /**
  * Time to send error responses for aborted requests during shutdown. With default settings, shutdown takes
@@ -77,7 +73,6 @@ export function openApi(context: Context) {
   )
   return {
     /**
-     *
      * @returns the actual port numbers, even if a configured port is 0
      * @throws {SettingsError} if a port is in use or the process is not allowed to listen on it
      */

@@ -29,12 +29,10 @@ const closeMs = 3_000
 
 export interface MigrateOptions {
   report?: Report
-  /** The migrations to apply, oldest first. */
   list?: ListedMigration[]
 }
 
 /**
- *
  * @returns the names of the applied migrations
  * @throws {MigrationFailed} if a migration fails. The cause is PostgreSQL's error.
  */

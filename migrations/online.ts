@@ -15,7 +15,6 @@ const batchRows = { initial: 1_000, min: 100, max: 20_000 }
 const reportEveryMs = 5_000
 
 export abstract class Online extends Migration {
-  /** The migration runner sets this property. */
   report: Report = () => {}
 
   override isTransactional(): boolean {

@@ -20,7 +20,6 @@ const indexes = statement()(
     from pg_stat_progress_create_index where datname = current_database()`,
 )
 
-/** Polls until disposed. */
 export function reportMigrationProgress(
   databaseUrl: string,
   report: (progress: string) => void,

@@ -4,7 +4,6 @@ import { type Report, showColumns } from './report.ts'
 
 const Readiness = z.object({
   status: z.string(),
-  /** State of each component: `ok`, or the reason why the component is not ready. */
   parts: z.record(z.string(), z.string()),
   /** Number of commands that the worker still serves. APIs omit it. */
   execs: z.number().optional(),

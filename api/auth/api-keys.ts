@@ -59,7 +59,6 @@ export class ApiKeys {
   }
 
   /**
-   *
    * @param mayAsk called before the database is queried for a key that is not cached. To prevent the query,
    *   it throws.
    * @returns undefined if the key is unknown, revoked or expired

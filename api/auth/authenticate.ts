@@ -17,7 +17,6 @@ export interface AuthContext {
 
 export interface Caller {
   id: string
-  /** ID of the API key, or of the account if the credential is a session token. */
   credentialId: string
   scope: Scope | undefined
   generation: number | undefined
@@ -77,10 +76,7 @@ async function callerOfKey(app: AuthContext, credential: string, mayAsk?: () => 
   return { id: accountId, credentialId: key.id, scope, generation: undefined, allowlist, overrides, again }
 }
 
-/**
- *
- * @throws {Problem} `scope_not_allowed`
- */
+/** @throws {Problem} `scope_not_allowed` */
 export function requireScope({ scope }: Caller, endpoint: Endpoint): void {
   if (endpoint.scope === undefined || endpoint.scope === 'run' || scope === 'full') return
   throw new Problem(

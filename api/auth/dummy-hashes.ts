@@ -8,12 +8,8 @@ import { countPasswordCosts } from '../../shared/data/accounts.ts'
 import type { Database } from '../../shared/data/database.ts'
 import { cacheFor } from '../../shared/lib/cache-for.ts'
 
-/**
- * Layout of a scrypt hash. `cost` is the offset of log2(N), and `bytes` is the length that the checksum
- * covers.
- */
+/** `cost` is the offset of log2(N), and `bytes` is the length that the checksum covers. */
 const header = { cost: 7, bytes: 48, checksumBytes: 16 }
-/** Counting the stored costs reads all accounts, so the result is cached. */
 const countEveryMs = 60_000
 
 export const costOf = (hash: Uint8Array): number => hash[header.cost]!

@@ -41,7 +41,6 @@ async function watch(
   }
 }
 
-/** Returns false while PostgreSQL is unavailable, and for a suspended account. */
 const isRefused = (account: Caller): Promise<boolean> =>
   account.again().then(
     () => false,

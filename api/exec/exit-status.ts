@@ -91,7 +91,6 @@ export async function exitStatusWithoutWorker(
   }
 }
 
-/** With an Idempotency-Key, the command's id may be unknown too. */
 function unknownYet({ key, execId }: StartedExec, cause: unknown): Problem {
   const lost = 'The worker that ran this command was lost, and the database is unavailable.'
   return key === undefined

@@ -82,7 +82,6 @@ export async function summarize(
   }
 }
 
-/** Returns an empty string if the encryption key is no longer configured. */
 function openLine(open: () => string): string {
   try {
     return open()

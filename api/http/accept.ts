@@ -4,7 +4,6 @@
 export const accepts = (accept: string | undefined, type: string): boolean =>
   accept === undefined || accept.trim() === '' || (weightIn(accept, type) ?? 0) > 0
 
-/** Reports whether an `Accept` header names `text/event-stream` and gives JSON no higher weight. */
 export function prefersEvents(accept = ''): boolean {
   const events = weightsIn(accept).get('text/event-stream') ?? 0
   return events > 0 && events >= (weightIn(accept, 'application/json') ?? 0)

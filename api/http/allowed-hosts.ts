@@ -44,7 +44,6 @@ interface Host {
   whole: string
 }
 
-/** Returns undefined for a string that is not just a host and an optional port. */
 function readHost(text: string): Host | undefined {
   const isPlain = /^(\[[\da-f:.]{2,50}\]|[\w.-]{1,255})(:\d{1,5})?$/i.test(text)
   if (!isPlain || !URL.canParse(`http://${text}`)) return undefined

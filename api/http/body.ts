@@ -13,18 +13,16 @@ import { whyNoText } from './utf8.ts'
 const deadlineMs = (maxBytes: number): number => (maxBytes > limits.usualBodyBytes ? 30_000 : 10_000)
 /** Decompressed size above which `maxRatio` applies. */
 const anyRatioBytes = 256 * 1024
-/** Maximum compression ratio of a body larger than `anyRatioBytes`. The ratio of ordinary text is about ten. */
+/** The ratio of ordinary text is about ten. */
 const maxRatio = 100
 /**
  * Limits the cost of parsing. Without this limit, parsing 1 MiB of brackets would take a third of a second
  * and 20 MiB of memory.
  */
 const maxValues = 100_000
-/** Memory overhead of each chunk, measured on Node 24. */
 const chunkObjectBytes = 128
 
 /**
- *
  * @param held the memory reservation of the request, to which the size of the body is added
  * @returns undefined if the request has no body
  * @throws {Problem} `body_too_large`, `request_timeout`, `unsupported_media_type` or `invalid_request`. If

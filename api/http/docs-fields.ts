@@ -32,7 +32,6 @@ export interface Schema {
 
 export interface Field {
   name: string
-  /** A remark after the field's name, such as `optional`. */
   note: string
   schema: Schema
 }
@@ -90,7 +89,6 @@ function limitsOf(schema: Schema): string[] {
   return [
     ...[format, schema.contentEncoding].filter((each) => each !== undefined),
     ...amounts.filter((text) => text !== undefined),
-    // A format implies its pattern.
     ...(format === undefined ? patterns.map((each) => `matches <code>${escapeHtml(each)}</code>`) : []),
     ...(propertyNames ? inside('each name', propertyNames) : []),
     ...(typeof values === 'object' ? inside('each value', values) : []),

@@ -17,10 +17,7 @@ export interface ApiDescription extends Json {
   paths: Record<string, Record<string, Json>>
 }
 
-/**
- *
- * @param settings if given, the description includes the installation's images and maximum TTL
- */
+/** @param settings if given, the description includes the installation's images and maximum TTL */
 export function describeApi(settings?: Settings): ApiDescription {
   const components = new Map<string, Json>()
   const paths: ApiDescription['paths'] = {}

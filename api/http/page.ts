@@ -1,6 +1,5 @@
 /**
- * Returns one page of a list. Ids sort by creation time, so the last item's id is the cursor of the next
- * page.
+ * Ids sort by creation time, so the last item's id is the cursor of the next page.
  * @param items newest first. One item more than `limit` indicates that another page follows.
  */
 export function takePage<T extends { id: string }>(items: T[], limit: number) {

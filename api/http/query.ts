@@ -3,7 +3,6 @@ import { invalid } from '../errors/invalid.ts'
 import { whyNoText } from './utf8.ts'
 
 /**
- *
  * @param text the query string. Node guarantees that it is ASCII.
  * @returns the parameters by name. A parameter that occurs more than once is an array.
  * @throws {Problem} `invalid_request` if a name or value is not UTF-8
@@ -19,7 +18,6 @@ export function readQuery(text: string): Record<string, string | string[]> {
   )
 }
 
-/** Decodes each percent-encoded byte to one latin1 character. */
 const decode = (text: string): string =>
   text.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
 

@@ -126,7 +126,6 @@ function describeProblems(endpoint: Endpoint, schemaOf: SchemaOf): Json {
   return Object.fromEntries(described)
 }
 
-/** Returns the endpoint's own error codes, and those of the steps that all requests share. */
 export function codesOf(endpoint: Endpoint): ErrorCode[] {
   const { credential, body, params } = endpoint
   const codes: ErrorCode[] = [

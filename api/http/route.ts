@@ -21,14 +21,13 @@ import { allowLongStall } from './stalled-clients.ts'
 import { validate } from './validate.ts'
 import type { Upgrade } from './websocket.ts'
 
-/** A validated request. The endpoint's schemas have parsed `params`, `query`, `body` and `headers`. */
+/** The endpoint's schemas have parsed `params`, `query`, `body` and `headers`. */
 export interface Call<E extends Endpoint> {
   account: E['credential'] extends 'none' ? undefined : Caller
   params: Input<E['params']>
   query: Input<E['query']>
   body: Input<E['body']>
   headers: Input<E['headers']>
-  /** The raw request, for routes that read the body as a stream. */
   request: IncomingMessage
   upgrade: Upgrade | undefined
   requestId: string
@@ -188,10 +187,7 @@ async function takeToken(app: App, { bucket }: Endpoint, koa: KoaContext, accoun
   if (upgrade) Object.assign(upgrade.headers, headers, { 'X-Request-Id': requestId })
 }
 
-/**
- *
- * @throws {Problem} if the account's unread responses exceed its memory budget
- */
+/** @throws {Problem} if the account's unread responses exceed its memory budget */
 function reply(
   koa: KoaContext,
   endpoint: Endpoint,

@@ -1,7 +1,4 @@
-/**
- * Tracks the open requests of a stopping process. A request that does not finish in time gets an error that
- * asks the client to retry.
- */
+/** A request that does not finish in time gets an error that asks the client to retry. */
 import type { Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { Problem } from '../../shared/platform/problem.ts'

@@ -1,6 +1,4 @@
 /**
- * Closes connections whose clients have stopped reading while data is pending.
- *
  * Workers cannot detect such clients. The API reads from workers in large chunks, so every slow client
  * appears stalled to them.
  */

@@ -1,4 +1,3 @@
-/** Detects bytes that are not UTF-8. Decoding would silently change them. */
 import { isUtf8 } from 'node:buffer'
 
 /**

@@ -11,7 +11,6 @@ type RequestParts = Record<'params' | 'query' | 'headers' | 'body', unknown>
 const nothing = z.strictObject({})
 
 /**
- *
  * @returns the parsed values. A value is undefined if the endpoint has no schema for it.
  * @throws {Problem} `invalid_request` with a list of all errors, or `not_found` if a path parameter is
  *   malformed

@@ -3,7 +3,6 @@ import type { Duplex } from 'node:stream'
 import { closeGracefully } from '../../shared/platform/sockets.ts'
 import { invalid } from '../errors/invalid.ts'
 
-/** A client's connection before the server has answered the WebSocket handshake. */
 export interface Upgrade {
   socket: Duplex
   head: Buffer

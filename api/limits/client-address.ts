@@ -27,7 +27,6 @@ function trustOf(proxies: string[]) {
   }
 }
 
-/** Removes the port that some proxies append, as in `203.0.113.7:1234` or `[2001:db8::1]:1234`. */
 function withoutPort(address: string): string {
   const [, bracketed, plain] =
     /^(?:\[([^\]]*)\]|((?:::ffff:)?\d+\.\d+\.\d+\.\d+))(?::\d+)?$/i.exec(address) ?? []

@@ -45,9 +45,6 @@ const takeScript = `
   keep()
   return {1, math.floor((full - missing) / token), 0}`
 
-/**
- * Whether a token was taken (1 or 0), the number of tokens left, and the microseconds until the next token.
- */
 type TakeResult = [number, number, number]
 
 type BucketRedis = Redis & { sandlotTakeToken(key: string, limit: number): Promise<TakeResult> }

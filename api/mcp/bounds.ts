@@ -1,7 +1,6 @@
 /** The length of names is limited, because responses and progress notifications repeat them. */
 import { invalid } from '../errors/invalid.ts'
 
-/** Maximum length in characters. */
 const maxNamed = 200
 
 interface Message {
@@ -11,10 +10,7 @@ interface Message {
   params?: { name?: unknown; _meta?: { progressToken?: unknown } }
 }
 
-/**
- *
- * @throws {Problem} `invalid_request` if a request id, method, tool name or progress token is too long
- */
+/** @throws {Problem} `invalid_request` if a request id, method, tool name or progress token is too long */
 export function assertShortNames(message: Message): void {
   const { id, method, params } = message
   const names = {

@@ -9,7 +9,6 @@ import { hash } from 'node:crypto'
 import type { Context } from '../../shared/platform/context.ts'
 import { notify } from '../../shared/platform/notify.ts'
 
-/** Request ids are unique only per client. */
 export interface McpClient {
   accountId: string
   /** Undefined if the client does not send the `Mcp-Session-Id` header. */

@@ -8,7 +8,6 @@ export class Outbox {
   isTaken = false
 
   /**
-   *
    * @param body the response body. Each chunk must be a complete event or the complete JSON response.
    * @param first data to send immediately, before the first chunk
    */

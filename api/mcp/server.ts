@@ -24,7 +24,6 @@ import { type CommandKey, rejoinTool, runTool } from './tools.ts'
 
 export interface McpMessage {
   account: Caller
-  /** One JSON-RPC message or an array of messages. */
   message: unknown
   headers: Record<string, string | undefined>
   requestId: string

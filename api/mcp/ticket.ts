@@ -23,7 +23,7 @@ const Ticket = z.object({
   at: z.int().min(0),
 })
 
-/** The data needed to resume a tool call. A ticket grants no access. */
+/** A ticket grants no access. */
 export type Ticket = z.infer<typeof Ticket>
 
 export function numberEvents(ticket: Ticket, from = 0): EventStore {

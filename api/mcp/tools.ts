@@ -12,7 +12,6 @@ import { cutToSize } from './output.ts'
 import { describedTools, sessionInput } from './schemas.ts'
 import type { Ticket } from './ticket.ts'
 
-/** Identifies a command, so that a client can get its result after a broken connection. */
 export interface CommandKey {
   sandboxId: string
   key: string
@@ -27,7 +26,6 @@ export interface ToolResult {
 type ToolCaller = Pick<Invocation, 'account' | 'requestId' | 'log' | 'signal'>
 
 /**
- *
  * @param command set if the client can resume the call. After a disconnect, the command then keeps running
  *   for its grace period.
  * @returns the route's response, truncated for a model. A route's error is also returned as a result.

@@ -23,9 +23,7 @@ export class Candidates {
   private readonly listNow: () => Promise<ListedWorker[]>
   private readonly lastEntry: (workerId: string) => Promise<ListedWorker | undefined>
   private readonly health: Pick<WorkerHealth, 'isSilent' | 'isAlive'>
-  /** Time after which an unregistered worker is considered gone. */
   private readonly goneMs: number
-  /** The pending wait for each unregistered worker, by id. */
   private readonly missing = new Map<string, Promise<ListedWorker[]>>()
 
   constructor(context: Context, health: Pick<WorkerHealth, 'isSilent' | 'isAlive'>) {

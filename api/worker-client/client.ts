@@ -79,7 +79,6 @@ export class ExecOnAnotherWorker extends Error {
 
 type WorkerRequest = Omit<HandOver, 'url' | 'callee' | 'agent' | 'handOverMs' | 'watch'>
 
-/** Maximum time between the head of a response and the end of its body. */
 const bodyMs = 10_000
 
 export class Workers {
@@ -97,10 +96,7 @@ export class Workers {
     this.candidates = new Candidates(context, this.health)
   }
 
-  /**
-   *
-   * @throws {Problem} `unavailable` if no worker can create sandboxes
-   */
+  /** @throws {Problem} `unavailable` if no worker can create sandboxes */
   async assertAvailable(): Promise<void> {
     const canCreate = (worker: ListedWorker) => takesCalls(worker) && worker.driverProblem === null
     const workers = (await this.candidates.listed((listed) => listed.some(canCreate))).filter(takesCalls)

@@ -27,7 +27,6 @@ export class WorkerHealth {
   }
 
   /**
-   *
    * @param onTimeout called at most once, when the worker stops responding
    * @param bytesMoved returns the number of bytes transferred over the call's connection so far
    * @returns a function that stops watching

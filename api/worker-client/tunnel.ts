@@ -19,7 +19,6 @@ export interface TunnelOptions {
 export interface Tunnel {
   response: IncomingMessage
   socket: Duplex
-  /** Bytes of the stream that arrived together with the response headers. */
   head: Buffer
 }
 
@@ -27,10 +26,7 @@ const openMs = 10_000
 /** Maximum time to send pending bytes to one side after the other side has closed. */
 const lingerMs = 5_000
 
-/**
- *
- * @throws {CallLost} if the worker does not respond
- */
+/** @throws {CallLost} if the worker does not respond */
 export async function openTunnel(opening: TunnelOptions): Promise<Tunnel | { refusal: IncomingMessage }> {
   const { url, callee, agent, own, headers, signal } = opening
   const handshake = Object.entries(headers).filter(([name]) => name.startsWith('sec-websocket-'))

@@ -5,7 +5,6 @@
 import { affectsPrograms } from './environment-variables.ts'
 
 export type Decision =
-  /** `entry` is absent if the account has no allowlist. */
   | { allowed: true; entry?: string }
   /**
    * `needs` is the shortest allowlist entry that would allow the command. `variable` names an environment
@@ -13,7 +12,6 @@ export type Decision =
    */
   | { allowed: false; reason: string; needs?: string; variable?: string }
 
-/** The places where an environment variable can be set, with texts for the error message. */
 const sources = {
   request: (name: string) => ({ subject: `The variable ${name} of this request`, remedy: 'Leave it out.' }),
   sandbox: (name: string) => ({
@@ -132,10 +130,6 @@ const gitByOptions = namesOf(
 )
 const runnersWhenBare = namesOf('git npm pnpm yarn pip pipx uv cargo go docker podman kubectl crontab at')
 
-/**
- *
- * @returns one or two sentences, or undefined if the entry has no known risk
- */
 export function warningOf(entry: string): string | undefined {
   const [path = '', ...rest] = wordsOf(entry)
   // Removes version numbers: python3.11 and lua5.4 count as python and lua.

@@ -33,11 +33,9 @@ export const OnlyNew = z
   })
   .optional()
 
-/** SHA-256 hashes. `*` matches any file. */
 export type Tags = '*' | string[]
 
 /**
- *
  * @param header the header, already validated with {@link EntityTags}
  * @param isWeak whether to include weak tags, which can match in `If-None-Match` but never in `If-Match`
  */

@@ -1,7 +1,6 @@
 import type { ExecOutcome } from './exec.ts'
 import { readEvents } from './server-sent-events.ts'
 
-/** A position in a command's output: the number of bytes of each stream before the position. */
 export interface OutputOffset {
   stdout: number
   stderr: number

@@ -41,7 +41,6 @@ const special = /[.[\\()*+?{|^$]/
 const interval = /^\{(\d+(,\d*)?|,\d+)\}/
 
 function translate(pattern: string): string {
-  /** Returns enough of the pattern to recognize any syntax element and to quote it in an error message. */
   const ahead = (at: number) => pattern.slice(at, at + 40)
   let posix = ''
   let isRepeatable = false

@@ -16,9 +16,7 @@ export const portCloseCodes = {
 } as const
 
 const pingMs = 15_000
-/** Number of unsent bytes in the WebSocket above which the stream is paused. */
 const maxUnsent = 256 * 1024
-/** Number of bytes waiting to be written to the stream above which the WebSocket is paused. */
 const maxPending = 64 * 1024
 
 const eof = JSON.stringify({ type: 'eof' })
@@ -67,7 +65,6 @@ export function carryPort(socket: WebSocket, stream: Duplex, { onEnd, onClose }:
   stream.on('close', () => socket.resume())
   stream.on('end', () => onEnd())
   stream.on('error', onEnd)
-  // The stream may have failed before its listeners were added.
   if (stream.errored) onEnd(stream.errored)
   socket.resume()
 }

@@ -31,7 +31,7 @@ export const characters = (text: z.ZodString, min: number, max: number) =>
 /** JSON Schema cannot express a limit in bytes. */
 export const withMaxBytes = (bytes: number) => ({ 'x-max-bytes': bytes })
 
-/** Limits the size of a string in UTF-8 bytes. This also limits the number of characters. */
+/** Limits the size in UTF-8 bytes, and so also the number of characters. */
 export const bytes = (text: z.ZodString, min: number, max: number) =>
   (min > 0 ? text.min(min) : text)
     .refine((given) => Buffer.byteLength(given) <= max, `must have at most ${max} bytes`)

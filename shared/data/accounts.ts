@@ -80,7 +80,6 @@ const locked = statement<{ id: string }>()('lock account', (db, { id }) =>
  */
 export const lockAccount = (transaction: Queries, id: string) => first(transaction.run(locked, { id }))
 
-/** Session generation of the request. Undefined matches no row. */
 type Generation = number | undefined
 const isOf = (generation: Generation) => sql<boolean>`session_generation = ${generation}::int`
 
@@ -139,9 +138,7 @@ const replaceHash = statement<{ id: string; former: Buffer; hash: Buffer }>()(
 export const replacePasswordHash = (db: Queries, { id, password_hash }: AuthenticatedAccount, hash: Buffer) =>
   done(db.run(replaceHash, { id, former: password_hash, hash }))
 
-/**
- * Maximum number of login IP addresses remembered per account. Logins from these have a separate rate limit.
- */
+/** Logins from remembered addresses have a separate rate limit. */
 const maxAddresses = 8
 
 const putAddressFirst = statement<{ id: string; hash: Buffer; address: string }>()(

@@ -40,7 +40,6 @@ const byHash = statement<{ hash: Buffer }>()('api key by hash', (db, { hash }) =
     .where(isLive),
 )
 
-/** Returns an active API key, and the columns of its account that every request needs. */
 export const findApiKey = (db: Queries, hash: Buffer) => first(db.run(byHash, { hash }))
 
 const used = statement<{ ids: string[] }>()('api keys were used', (db, { ids }) =>

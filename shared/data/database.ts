@@ -15,7 +15,7 @@ export interface Queries {
     statement: Statement<Values, Result>,
     ...values: keyof Values extends never ? [] : [Values]
   ): Promise<Result[]>
-  /** Runs plain SQL with a `?` for each parameter. Only tests and benchmarks use this. */
+  /** Only tests and benchmarks use this. */
   query<T extends Row = Row>(sql: string, parameters?: unknown[]): Promise<T[]>
 }
 
@@ -36,7 +36,6 @@ export interface Database extends Transactions {
 export interface DatabaseTimeouts {
   /** Maximum time to open a connection, or to wait for a free one in the pool. */
   connection: number
-  /** Maximum time that the client waits for a statement's result. */
   answer: number
   /** Maximum time that PostgreSQL runs a statement before canceling it. */
   statement: number
@@ -157,10 +156,7 @@ interface PoolClient {
   release(destroy: boolean): void
 }
 
-/**
- *
- * @throws if the server is a standby, whose data may be outdated
- */
+/** @throws if the server is a standby, whose data may be outdated */
 async function refuseStandby(client: PoolClient, timeoutMs: number): Promise<void> {
   const { rows } = await client.query({
     text: 'select pg_is_in_recovery() as standby',

@@ -15,7 +15,6 @@ const unreaped = statement()('unreaped sandboxes', (db) =>
   db.selectFrom('sandbox').select(sandboxColumns).where('reaped_at', 'is', null).orderBy('expires_at'),
 )
 
-/** Returns all sandboxes that have or may have a pod. */
 export const findUnreaped = (db: Queries): Promise<SandboxRow[]> => db.run(unreaped)
 
 const starting = statement()('starting sandboxes', (db) =>
@@ -55,7 +54,6 @@ const timeLeft = statement<{ id: string }>()('sandbox with time left', (db, { id
     .where('id', '=', id),
 )
 
-/** Returns a sandbox, the milliseconds until it expires, and PostgreSQL's time in Unix milliseconds. */
 export const findRemainingTime = (db: Queries, id: string) => first(db.run(timeLeft, { id }))
 
 const owned = statement<{ name: string; uid: string | null }>()(

@@ -38,7 +38,6 @@ export const insertSecret = (db: Queries, secret: NewSecret) => only(db.run(inse
 
 interface SecretPage extends Page {
   accountId: string
-  /** Null lists all of the account's secrets. */
   sandboxId: string | null
 }
 

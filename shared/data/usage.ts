@@ -17,9 +17,7 @@ const billedSince = sql<Date>`coalesce(first_ready_at, ready_at)`
 
 interface Month {
   accountId: string
-  /** Time up to which usage is counted. Null means now. */
   asOf: Date | null
-  /** UTC month, such as 2026-11. Null selects the month that contains `asOf`. */
   month: string | null
 }
 
@@ -57,10 +55,7 @@ const ofMonth = statement<Month>()(
     from period`,
 )
 
-/**
- *
- * @param month UTC month, such as 2026-11; defaults to the current month
- */
+/** @param month UTC month, such as 2026-11; defaults to the current month */
 export const readUsage = (db: Queries, accountId: string, month?: string) =>
   only(db.run(ofMonth, { accountId, asOf: null, month: month ?? null }))
 

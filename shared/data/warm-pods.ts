@@ -12,7 +12,7 @@ export type { WarmPodRow }
 
 const columns = ['name', 'image', 'fingerprint', 'born_at', 'ends_at', 'ready_at', 'uid'] as const
 
-/** Maximum age of a warm pod that can be claimed. Images and nodes change over time. */
+/** Images and nodes change over time. */
 export const warmPodMs = 60 * 60_000
 
 const all = statement()('warm pods', (db) => db.selectFrom('warm_pod').select(columns).orderBy('born_at'))
@@ -23,7 +23,6 @@ interface NewWarmPod {
   name: string
   image: string
   fingerprint: string
-  /** Time from the pod's start to its deadline, in seconds. */
   lifeSeconds: number
 }
 

@@ -8,7 +8,6 @@ export class GrowingBuffer {
     this.maxBytes = maxBytes
   }
 
-  /** Appends as much as fits, and returns the number of bytes appended. */
   push(chunk: Uint8Array): number {
     const taken = Math.min(chunk.length, this.maxBytes - this.length)
     if (this.length + taken > this.buffer.length) this.grow(this.length + taken)

@@ -42,7 +42,6 @@ export function openContext(role: 'api' | 'worker', settings: Settings) {
   }
 }
 
-/** Interval between checks of the eviction policy, which can change while Redis is running. */
 const checkEveryMs = 10_000
 /** A restart would not fix invalid settings. */
 const wrongSettingsCode = 2

@@ -7,13 +7,10 @@ import type { Redis } from 'ioredis'
 import { unavailable } from './problem.ts'
 
 export interface Jobs {
-  /** Creates the pod of an admitted sandbox. */
   createPod: { sandboxId: string; requestId: string }
   /** Labels a claimed warm pod and sets its deadline. */
   assignPod: { sandboxId: string; requestId: string }
-  /** Deletes the pod of a destroyed sandbox. */
   deletePod: { sandboxId: string; requestId: string }
-  /** The job is delayed until `expires_at`. */
   expire: { sandboxId: string }
 }
 export type JobName = keyof Jobs

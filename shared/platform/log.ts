@@ -35,7 +35,6 @@ function describeError(error: unknown) {
   }
 }
 
-/** How long further errors with the same cause are counted instead of logged. */
 const repeatMs = 10_000
 /** At this limit, all causes are forgotten and might be logged again. */
 const maxCauses = 1_000

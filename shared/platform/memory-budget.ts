@@ -23,7 +23,6 @@ export interface MemoryLimits {
   ofAll: number
 }
 
-/** Size of the buffers of one streamed response or upload. */
 const streamBytes = 128 * 1024
 /** Fraction of an account's limit that all unauthenticated requests share. A sign-up needs a few KiB. */
 const unauthenticatedShare = 1 / 4
@@ -49,10 +48,7 @@ export class MemoryBudget {
     this.log = log
   }
 
-  /**
-   *
-   * @param accountId undefined for an unauthenticated request
-   */
+  /** @param accountId undefined for an unauthenticated request */
   open(accountId: string | undefined, kind: MemoryKind): Reservation {
     const owner = this.ofOwner.get(accountId) ?? {
       bytes: 0,
@@ -64,10 +60,7 @@ export class MemoryBudget {
     return new Reservation(this, accountId, owner, kind)
   }
 
-  /**
-   *
-   * @throws {Problem} `rate_limited` if the account already has `maxOpen` open reservations of this kind
-   */
+  /** @throws {Problem} `rate_limited` if the account already has `maxOpen` open reservations of this kind */
   openLimited(accountId: string, kind: LimitedKind, maxOpen: number): Reservation {
     const openCount = this.ofOwner.get(accountId)?.open.get(kind) ?? 0
     if (openCount >= maxOpen) throw tooManyOpen(kind, maxOpen)
@@ -75,7 +68,6 @@ export class MemoryBudget {
   }
 
   /**
-   *
    * @throws {Problem} `rate_limited` if the account has too many open streams or exceeds its memory budget
    */
   openStream(accountId: string, kind: StreamKind, maxOpen = Number.POSITIVE_INFINITY): Reservation {
@@ -89,7 +81,6 @@ export class MemoryBudget {
     }
   }
 
-  /** Only {@link Reservation} calls this method. */
   take(accountId: string | undefined, owner: AccountMemory, kind: MemoryKind, bytes: number): void {
     const { ofAccount, ofAll } = this.limits
     const limit = accountId === undefined ? ofAccount * unauthenticatedShare : ofAccount
@@ -157,7 +148,6 @@ export class Reservation {
   }
 
   /**
-   *
    * @throws {Problem} `rate_limited` if a limit is exceeded, or `unavailable` for an unauthenticated request
    */
   add(bytes: number): void {

@@ -30,7 +30,6 @@ export class Problem extends Error {
   }
 }
 
-/** `Retry-After`, in seconds, while a dependency of the service is unavailable. */
 const retrySeconds = 2
 
 export const unavailable = (detail: string, cause?: unknown, members: Record<string, unknown> = {}) =>

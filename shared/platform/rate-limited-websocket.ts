@@ -34,7 +34,6 @@ export class RateLimitedWebSocket extends WebSocket {
     })
   }
 
-  /** Starts counting messages, pings and pongs toward the owner's limit. */
   limitFrames(limit: TokenBuckets, owner: string): void {
     let timer: NodeJS.Timeout | undefined
     const waitFor = (ms: number) => {

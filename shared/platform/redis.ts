@@ -41,7 +41,6 @@ function open(url: string, given: RedisOptions, mode: OutageMode, log: Logger): 
   return redis
 }
 
-/** Error replies from a server that is not a usable primary. Such a server has not executed the command. */
 const readOnlyReplies = /^(READONLY|UNBLOCKED|MASTERDOWN|NOREPLICAS|LOADING)\b/
 const failoverRetryMs = 1_000
 

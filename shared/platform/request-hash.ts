@@ -11,10 +11,7 @@ import { deriveKey } from './seal.ts'
 export const hashOfRequest = (request: object, [first]: readonly string[]): Buffer =>
   hashUnder(first!, request)
 
-/**
- *
- * @param secrets all values of RPC_KEY; the hash may have been computed with any of them
- */
+/** @param secrets all values of RPC_KEY; the hash may have been computed with any of them */
 export const isHashOf = (hash: Buffer, request: object, secrets: readonly string[]): boolean =>
   secrets.some((secret) => hashUnder(secret, request).equals(hash))
 

@@ -3,10 +3,6 @@ import { Problem } from './problem.ts'
 
 type EndedSandbox = Pick<SandboxRow, 'id' | 'destroy_reason' | 'destroy_detail'>
 
-/**
- *
- * @throws {Problem} `not_found`
- */
 export function refuseMissing(): never {
   throw new Problem('not_found', 'The sandbox does not exist.')
 }

@@ -27,10 +27,7 @@ export interface Sealer {
 }
 
 export interface Opener {
-  /**
-   *
-   * @throws if the data was sealed under another key or context, or was modified
-   */
+  /** @throws if the data was sealed under another key or context, or was modified */
   open(sealed: Uint8Array, context: string): string
 }
 

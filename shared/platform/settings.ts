@@ -15,7 +15,6 @@ export class SettingsError extends Error {
 export const readPasswordCost = (environment: Record<string, string | undefined>): number =>
   check(Environment.pick({ PASSWORD_SCRYPT_LOG_N: true }), environment).PASSWORD_SCRYPT_LOG_N
 
-/** Reads no other setting. */
 export function readInternalServer(environment: Record<string, string | undefined>) {
   const env = check(Environment.pick({ INTERNAL_HOST: true, INTERNAL_PORT: true }), environment)
   return { host: env.INTERNAL_HOST, port: env.INTERNAL_PORT }
@@ -41,7 +40,6 @@ export const readDriverSettings = (environment: Record<string, string | undefine
   driverSettings(check(Environment.omit({ DATABASE_URL: true, REDIS_URL: true }), environment))
 
 /**
- *
  * @param environment usually `process.env`
  * @param role determines which keys are required
  * @throws {SettingsError} if settings are missing or invalid; the message names all of them and contains no
@@ -63,7 +61,6 @@ export function readSettings(environment: Record<string, string | undefined>, ro
     allowedHosts: env.ALLOWED_HOSTS,
     internal: { host: env.INTERNAL_HOST, port: env.INTERNAL_PORT },
     calls: { host: env.INTERNAL_HOST, port: env.RPC_PORT },
-    /** Memory budgets of each account and of all accounts together, in bytes. */
     memory: { ofAccount: env.MEMORY_PER_ACCOUNT_MIB * mib, ofAll: env.MEMORY_FOR_CLIENTS_MIB * mib },
     databaseUrl: env.DATABASE_URL,
     redisUrl: env.REDIS_URL,
@@ -82,7 +79,6 @@ export function readSettings(environment: Record<string, string | undefined>, ro
     },
     pools: readPools(env, env.SANDBOX_IMAGE),
     quotas: { concurrent: env.QUOTA_CONCURRENT_SANDBOXES, hoursPerMonth: env.QUOTA_SANDBOX_HOURS_PER_MONTH },
-    /** Rate limits in tokens per minute. */
     rates: {
       sandbox_ops: env.RATE_SANDBOX_OPS_PER_MINUTE,
       sandbox_lifecycle: env.RATE_SANDBOX_LIFECYCLE_PER_MINUTE,

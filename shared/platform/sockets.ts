@@ -92,7 +92,6 @@ function limitChunks(request: IncomingMessage): void {
   }
 }
 
-/** The length of a chunked body is unknown. */
 const mayBeLong = ({ headers }: IncomingMessage): boolean =>
   'transfer-encoding' in headers || Number(headers['content-length'] ?? 0) > unreadBody.parsedBytes
 

@@ -7,10 +7,7 @@ import type { Logger } from './log.ts'
 
 const tickMs = 1_000
 
-/**
- *
- * @param seconds length of a stall after which the process is killed; 0 disables the check
- */
+/** @param seconds length of a stall after which the process is killed; 0 disables the check */
 export function exitWhenStalled(seconds: number, log: Logger): void {
   if (seconds === 0) return
   const beats = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))

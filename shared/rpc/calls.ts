@@ -12,7 +12,6 @@ import type { ExecRequest, ExecResult } from '../contract/exec.ts'
 import type { CreatedFile, FileView, files } from '../contract/files.ts'
 
 export interface Calls {
-  /** Returns after the command has exited, or immediately for a background command. */
   exec: { args: StartExec; result: ExecResult }
   /** With `wait`, waits until the command has exited. */
   getExec: { args: OneExec & { wait: boolean }; result: ExecResult }
@@ -117,7 +116,6 @@ export const argsHeader = 'x-sandlot-args'
 export const accountHeader = 'x-sandlot-account'
 /** Time after which the API considers an unresponsive worker lost. */
 export const livenessTimeoutHeader = 'x-sandlot-liveness-timeout-ms'
-/** Response header that is set if a stream's body is a {@link CallProblem}. */
 export const problemHeader = 'x-sandlot-problem'
 
 export interface CallProblem {

@@ -22,11 +22,9 @@ const suite = {
 
 export interface Callee {
   id: string
-  /** The RPC_KEY that the worker accepts. */
   secret: string
 }
 
-/** Each request also needs the options of {@link provenTo}. */
 export const openCallAgent = (options: AgentOptions = {}): Agent =>
   // Without a certificate, there is no host name to check. The pre-shared key authenticates the worker.
   new Agent({ ...options, ...suite, checkServerIdentity: () => undefined, maxCachedSessions: 0 })

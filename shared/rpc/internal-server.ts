@@ -29,7 +29,6 @@ export const commonChecks = ({ db, redis }: Context): Record<string, HealthCheck
 /** After SIGTERM, a process drains: it finishes its work before it exits. */
 interface Draining {
   isDraining(): boolean
-  /** Returns the number of commands that the worker still serves. APIs do not define this function. */
   countExecs?(): number
 }
 
@@ -127,7 +126,6 @@ export const workerChecks = (context: Context): Record<string, HealthCheck> => (
 })
 
 /**
- *
  * @param setting name of the port's setting, for the error message
  * @returns the port; for port 0, the one that the kernel chose
  * @throws {SettingsError} if the address is invalid or already in use

@@ -20,7 +20,6 @@ export interface WorkerEntry {
   isDraining?: boolean | undefined
 }
 
-/** A worker whose registry entry has a valid signature. */
 export interface ListedWorker extends WorkerEntry {
   /** The RPC_KEY that signed the worker's entry. The worker accepts calls under this key. */
   secret: string
@@ -56,7 +55,6 @@ const listScript = `
   return live`
 
 /**
- *
  * @param secrets all values of RPC_KEY; the entry is signed under each, so that a reader needs only one of
  *   them
  */
@@ -106,10 +104,7 @@ export async function findEntries(
 const sign = (secret: string, text: string): Buffer =>
   createHmac('sha256', deriveKey(secret, 'sandlot worker entries')).update(text).digest()
 
-/**
- *
- * @returns undefined if no signature is valid; `at` is the signing time by the worker's clock
- */
+/** @returns undefined if no signature is valid; `at` is the signing time by the worker's clock */
 function readEntry(
   entry: string,
   secrets: readonly string[],

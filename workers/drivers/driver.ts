@@ -7,7 +7,7 @@ import type { Resource } from './exhausted.ts'
 
 export interface DriverOptions {
   settings: Settings
-  /** Pods of other installations are ignored. Kubernetes stores the ID as a pod label. */
+  /** Pods of other installations are ignored. */
   installationId: string
   log: Logger
 }
@@ -104,7 +104,6 @@ export interface StartOptions {
   tty?: TerminalSize | undefined
 }
 
-/** Both values are integers from 1 to 65535. */
 export interface TerminalSize {
   rows: number
   columns: number
@@ -133,11 +132,9 @@ export interface Pod extends PodName {
 }
 
 export interface PodState extends Pod {
-  /** Absent while the pod is alive. */
   death?: PodDeath | undefined
 }
 
-/** Stored as the sandbox's `destroy_reason` and `destroy_detail`. */
 export interface PodDeath {
   reason: 'pod_failed' | 'expired' | 'start_failed'
   /**
@@ -148,10 +145,8 @@ export interface PodDeath {
 }
 
 /**
- * A process in a pod. A paused reader blocks the process.
- *
- * On a terminal, all output arrives on stdout. A terminal's stdin cannot be closed to signal EOF; write byte
- * 4 (Ctrl-D) instead.
+ * A paused reader blocks the process. On a terminal, all output arrives on stdout. A terminal's stdin cannot
+ * be closed to signal EOF; write byte 4 (Ctrl-D) instead.
  */
 export interface Process {
   /**

@@ -18,7 +18,6 @@ const processors: Record<JobName, Processor> = {
   expire: expireSandbox,
 }
 
-/** Jobs mostly wait for the cluster, so many can run at the same time. */
 const maxConcurrentJobs = 64
 
 /** Short, so that the loop notices when Redis is unavailable. */
@@ -34,10 +33,7 @@ class Loop extends Worker {
   }
 }
 
-/**
- *
- * @param connection a Redis client that retries without limit, as BullMQ's loops require
- */
+/** @param connection a Redis client that retries without limit, as BullMQ's loops require */
 export function takeJobs(worker: ExpiryContext, connection: Redis): Worker {
   const queue = new Loop(queueName, (job) => doJob(worker, job), {
     connection,
@@ -69,7 +65,6 @@ async function doJob(worker: ExpiryContext, job: Job): Promise<void> {
   }
   // Redis is not trusted. A job contains only a name and an ID, and the row decides the action.
   if (typeof args?.sandboxId !== 'string') throw new UnrecoverableError('the job has no sandbox id')
-  // The processors log the sandbox ID.
   const log = worker.log.child({ job: name, request_id: args.requestId })
   const ids = { sandbox_id: args.sandboxId }
   const started = performance.now()

@@ -25,7 +25,6 @@ export async function assignPod(worker: PodsContext, sandboxId: string): Promise
 }
 
 /**
- *
  * @throws {PodGone} if the pod is no longer running
  * @throws {DriverUnavailable} if the pod could not be updated
  */
@@ -34,7 +33,7 @@ async function assignToPod(
   sandbox: SandboxRow,
 ): Promise<void> {
   reach('claim: the row has the pod, the pod is not assigned')
-  // The pod starts no earlier than `pod_since`, so the deadline never precedes `expires_at`. The clock is PostgreSQL's.
+  // The pod starts no earlier than `pod_since`, so the deadline never precedes `expires_at`.
   const deadlineSeconds = (sandbox.expires_at.getTime() - sandbox.pod_since!.getTime()) / 1000
   await driver.assign(podOf(sandbox), { sandboxId: sandbox.id, deadlineSeconds })
   reach('claim: the pod is assigned, its row is not marked assigned')
@@ -80,7 +79,6 @@ export async function awaitReplacement(
 ): Promise<void> {
   const replacing = async () => {
     if (sandbox && (await replacePod(worker, sandbox))) return
-    // Another worker may be creating the same pod. Both calls then resolve when the pod is ready.
     await createPod(worker, sandboxId)
   }
   await withTimeout(limits.startingWaitMs, replacing())

@@ -36,10 +36,7 @@ export async function createPod(worker: PodsContext, sandboxId: string): Promise
   }
 }
 
-/**
- * If processes start slowly, opening the first slot is the readiness check.
- * @returns the first slot, if one was opened
- */
+/** If processes start slowly, opening the first slot is the readiness check. */
 export async function awaitFirstSlot(
   driver: Driver,
   pod: Pod,

@@ -12,18 +12,11 @@ import type { PoolSize } from '../../shared/platform/settings-pools.ts'
 
 export const demandLimits = {
   burstMs: 10_000,
-  /** How long a burst is remembered. */
   memoryMs: 15 * 60_000,
-  /** Factor by which the pool exceeds the largest burst, because the next burst may be larger. */
   margin: 1.25,
 }
 const readIntervalMs = 5_000
 
-/**
- *
- * @param busiest number of creates in the busiest {@link demandLimits.burstMs} of the last {@link
- *   demandLimits.memoryMs}
- */
 export function sizeFor({ min, max }: PoolSize, busiest: number): number {
   return Math.min(max, Math.max(min, Math.ceil(busiest * demandLimits.margin)))
 }

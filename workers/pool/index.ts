@@ -18,13 +18,11 @@ import { makeWarmPod } from './make.ts'
 
 const readIntervalMs = 1_000
 
-/** Waits for operations in progress after the signal aborts. */
 export async function keepPool(worker: WarmPodsContext, signal: AbortSignal): Promise<void> {
   const { db, driver, log, metrics, settings, slotOwner, slots } = worker
   const { isNewest } = slotOwner
   const decider = new PoolDecider({ db, driver, metrics, settings, isNewest })
   const running = new Map<string, Promise<void>>()
-  /** Abort this to end the pause before the next read. */
   let pause = new AbortController()
   addAbortListener(signal, () => pause.abort())
 

@@ -29,7 +29,6 @@ export interface Situation {
   wanted: ReadonlyMap<string, PoolTarget>
   now: Date
   startSeconds: number
-  /** Maximum number of pods that may be starting now; see {@link allowedStarts}. */
   starts: number
   quietMs: number
 }

@@ -46,10 +46,6 @@ export function rangeOf(header: string | undefined, start: number, end: number):
   return { from, to }
 }
 
-/**
- * @param isPart whether the response contains only some of the available bytes
- * @param total `*` if unknown
- */
 export const headersOf = ({ from, to }: ByteRange, isPart: boolean, total: number | '*') => ({
   'content-type': 'application/octet-stream',
   'accept-ranges': 'bytes',

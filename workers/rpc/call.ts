@@ -12,12 +12,9 @@ import {
 /**
  * Resolves with true if the API is still waiting for the response. Resolves with false if the API has
  * disconnected, or may consider this worker lost after an event-loop stall.
- *
- * Reads pending input first, so that a disconnection that has already happened is noticed.
  */
 export type IsAwaited = () => Promise<boolean>
 
-/** A streaming handler reads the client's body from this connection and writes the response to it. */
 export interface Wire {
   request: IncomingMessage
   response: ServerResponse
@@ -27,10 +24,6 @@ export interface Wire {
   held: Reservation
 }
 
-/**
- *
- * @throws {Problem} which is sent to the client
- */
 export type CallHandler<N extends CallName, Worker> = (
   args: Calls[N]['args'],
   worker: Worker,

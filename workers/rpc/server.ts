@@ -35,10 +35,6 @@ export class CallServer<Worker extends ServerContext> {
   private worker: Worker | undefined
   private isDraining = false
 
-  /**
-   *
-   * @param server accepts only connections from the API
-   */
   constructor(server: Server, handlers: Handlers<Worker>) {
     this.handlers = handlers
     // The API sends the body only after `100 Continue`.
@@ -100,10 +96,7 @@ export class CallServer<Worker extends ServerContext> {
   }
 }
 
-/**
- * If the account exceeds a limit, an error response is sent.
- * @returns undefined if the RPC was rejected
- */
+/** If the account exceeds a limit, an error response is sent. */
 function holdCall(
   { memoryBudget }: ServerContext,
   { url = '', headers }: IncomingMessage,
@@ -116,7 +109,6 @@ function holdCall(
     held = isStream(url)
       ? memoryBudget.openStream(accountId, isUpload ? 'uploads' : 'streams', limits.streams)
       : memoryBudget.open(accountId, 'requests')
-    // The body of an upload is streamed, so its length is not held in memory.
     if (!isUpload) held.add(Number(headers['content-length']))
     return held
   } catch (error) {

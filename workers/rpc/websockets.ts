@@ -30,7 +30,7 @@ const sockets = new WebSocketServer({
   WebSocket: RateLimitedWebSocket,
   perMessageDeflate: false,
   autoPong: false,
-  // How long a client has to respond to a close frame, in milliseconds.
+  // In milliseconds. The type definitions lack this option.
   ...{ closeTimeout: 5_000 },
   // Emits one frame per event-loop iteration. By default, ws emits all frames of a read in one.
   allowSynchronousEvents: false,
@@ -41,10 +41,6 @@ const sockets = new WebSocketServer({
 
 const frameLimit = new TokenBuckets({ perSecond: 10_000, burst: 10_000 })
 
-/**
- *
- * @param worker undefined while this worker does not accept connections
- */
 export async function takeWebSocket<Worker extends Pick<Context, 'memoryBudget'>>(
   handlers: SocketHandlers<Worker>,
   worker: Worker | undefined,
@@ -73,7 +69,6 @@ export async function takeWebSocket<Worker extends Pick<Context, 'memoryBudget'>
       webSocket.on('close', () => memory!.free())
       opened.serve(webSocket)
     })
-    // The callback runs synchronously, or never.
     if (isServed) return
     memory.free()
     opened.abandon?.()

@@ -62,7 +62,6 @@ export function environmentOf(
   return JSON.parse(opener.open(sandbox.sealed_env, envSealContext(sandbox.id))) as Record<string, string>
 }
 
-/** @throws {Problem} if nothing was run */
 export async function runInside(
   worker: SandboxContext,
   sandbox: SandboxRow,
@@ -79,14 +78,9 @@ export async function runInside(
   return end
 }
 
-/**
- *
- * @throws {Problem} if no slot can be opened
- */
 export const openSlotIn = (worker: SandboxContext, sandbox: SandboxRow): Promise<Slot> =>
   reachPod(worker, sandbox, (now) => takeSlot(worker, now))
 
-/** @throws the driver's error if no slot can be opened */
 export async function takeSlot(worker: SandboxContext, sandbox: SandboxRow): Promise<Slot> {
   const { slot } = await worker.slots.take(sandbox.id, podOf(sandbox))
   return await beginUse(worker, sandbox, slot)

@@ -37,7 +37,6 @@ function close(stream: Duplex, code: number): void {
 const open = new Map<string, number>()
 
 /**
- *
  * @throws {Problem} if the sandbox is not running, is unreachable or has too many connections
  * @throws {PortRefused} if no process is listening on the port
  */

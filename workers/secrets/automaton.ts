@@ -8,13 +8,9 @@
 import { setImmediate } from 'node:timers/promises'
 import { makeSkipTable, skipTableBytes } from './skip-table.ts'
 
-/** States that are built before yielding to the event loop. Building them takes a few milliseconds. */
 const statesPerSlice = 32 * 1024
 
-/**
- *
- * @param values each at least two bytes long
- */
+/** @param values each at least two bytes long */
 export async function buildAutomaton(values: readonly Uint8Array[]) {
   const size = values.reduce((sum, { length }) => sum + length, 1)
   const label = new Uint8Array(size)
@@ -48,7 +44,6 @@ export async function buildAutomaton(values: readonly Uint8Array[]) {
     }
     return state
   }
-  /** Returns the state after one more byte; 0 if no value has begun. */
   function step(from: number, byte: number): number {
     let state = from
     for (;;) {
@@ -92,7 +87,6 @@ export async function buildAutomaton(values: readonly Uint8Array[]) {
         depth[state]! < window && last >= 1 && last < bytes.length && shiftAt(bytes, last) >= depth[state]!
       )
     },
-    /** Returns the index of the longest value that ends in this state, or -1. */
     endIn: (state: number): number => ends[state]! - 1,
     /** Returns the number of trailing bytes that may be the start of a value. */
     openIn(from: number): number {

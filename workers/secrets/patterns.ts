@@ -3,7 +3,6 @@ import { type Automaton, buildAutomaton } from './automaton.ts'
 
 export interface SecretPatterns {
   automaton: Automaton
-  /** Name of the secret for each value. */
   names: string[]
   lengths: number[]
 }
@@ -11,7 +10,6 @@ export interface SecretPatterns {
 /**
  * @param secrets values by name
  * @param byLine whether to also find single lines of a value, for text that is only some lines of a file
- * @returns undefined if there is nothing to find
  */
 export async function buildPatterns(
   secrets: Readonly<Record<string, string>>,

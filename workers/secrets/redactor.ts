@@ -55,10 +55,7 @@ export class Redactor {
     return this.show(to)
   }
 
-  /**
-   * Also resets the redactor.
-   * @returns the bytes that were held back
-   */
+  /** Also resets the redactor. */
   flush(): Buffer {
     this.state = 0
     return this.show(this.output.end)
@@ -89,10 +86,6 @@ export class Redactor {
     else found.push({ start, end, name })
   }
 
-  /**
-   *
-   * @param to offset up to which later bytes cannot change the result
-   */
   private show(to: number): Buffer {
     const { found, output } = this
     const pieces: Buffer[] = []
@@ -119,7 +112,6 @@ export class Redactor {
 
 /** Bytes are addressed by their offsets in the stream. */
 class HeldOutput {
-  /** Offset just past the last byte. */
   end = 0
   private buffer = nothing
   private from = 0

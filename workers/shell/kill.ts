@@ -1,4 +1,3 @@
-/** Signals are sent by a separate shell in the same pod. */
 import { withTimeout } from '../../shared/lib/timeout.ts'
 import { type Driver, PodGone, type PodName } from '../drivers/driver.ts'
 import { type CommandProcesses, LineReader, startQuietly } from './slot.ts'
@@ -87,7 +86,6 @@ export async function runToCompletion(
   }
 }
 
-/** @returns undefined if no line arrives in time */
 async function runToLine(driver: Driver, pod: PodName, args: readonly string[]): Promise<string | undefined> {
   const process = await startQuietly(driver, pod, ['/bin/sh', '-c', ...args])
   const line = await withTimeout(driver.livenessTimeouts.shell, new LineReader(process.stdout).next())

@@ -8,7 +8,6 @@ export class BoundedOutput {
   private readonly half: number
   /** Slices would keep their chunks in memory, so the bytes are copied. */
   private readonly head: GrowingBuffer
-  /** The end of the stream, in a ring buffer. */
   private tail: Buffer | undefined
   private tailBytes = 0
 
@@ -61,7 +60,6 @@ export class BoundedOutput {
 
   private pushTail(chunk: Buffer) {
     this.tail ??= Buffer.allocUnsafeSlow(this.half)
-    // Only the end of a chunk that is larger than the ring is copied.
     let from = Math.max(0, chunk.length - this.half)
     this.tailBytes += from
     while (from < chunk.length) {
@@ -90,7 +88,6 @@ export function wholeCharacters(bytes: Buffer, cutAt: 'start' | 'end'): Buffer {
   return bytes.subarray(0, wholeLength(bytes))
 }
 
-/** At most 3 bytes remain after the last complete UTF-8 character. */
 export function wholeLength(bytes: Buffer): number {
   for (let back = 1; back <= Math.min(3, bytes.length); back++) {
     const byte = bytes[bytes.length - back]!

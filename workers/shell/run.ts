@@ -5,7 +5,6 @@ import type { ShellCommand } from './script.ts'
 import type { CommandExit, CommandIo, CommandProcesses, Slot } from './slot.ts'
 
 const graceMs = 2_000
-/** How long to wait for the last output of a killed command. */
 const drainMs = 2_000
 
 export type SlotRunResult = CommandExit | { kind: 'timed_out' } | { kind: 'cancelled' }

@@ -58,7 +58,6 @@ export function messageFor(script: Buffer): Buffer {
     : Buffer.concat([Buffer.from(`${script.length}\n`), script])
 }
 
-/** Each character of a latin1 string represents one byte. A path may contain any bytes. */
 const toBytes = (text: string | Buffer): string =>
   (typeof text === 'string' ? Buffer.from(text) : text).toString('latin1')
 
@@ -74,7 +73,6 @@ const pathWord = (path: string | Buffer): string => {
   return isInside ? `"$HOME"${quote(whole.slice(workspace.length))}` : quote(whole)
 }
 
-/** First byte of the sentinels that the script prints at the end of the command's output. */
 export const sentinelPrefix = '\x1e'
 
 /**

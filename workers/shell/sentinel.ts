@@ -2,7 +2,6 @@ import { sentinelPrefix } from './script.ts'
 
 export interface ScannedOutput {
   output: Buffer
-  /** Undefined until the complete line has arrived. */
   line?: string
 }
 
@@ -41,7 +40,6 @@ export class SentinelScanner {
     return { output: this.split(bytes, partialIndex(bytes, this.needle), bytes.length) }
   }
 
-  /** Called for a stream that ended without a sentinel. */
   rest(): Buffer {
     return this.pending
   }
@@ -55,7 +53,6 @@ export class SentinelScanner {
 
 const isIncomplete = (tail: string): boolean => tail.length < maxTailLength && /^( \d{0,3})?$/.test(tail)
 
-/** Returns the length of `bytes` if no end of `bytes` begins the needle. */
 function partialIndex(bytes: Buffer, needle: Buffer): number {
   const from = Math.max(0, bytes.length - needle.length + 1)
   // The first byte of a sentinel occurs nowhere else in it.

@@ -29,10 +29,7 @@ const maxPerSandbox = 3
 const quietMs = 100
 const maxRefillDelayMs = 1_000
 const rapidMs = 500
-/**
- * Maximum number of slots that are opened ahead of time concurrently. Opening one costs the node about 30 ms
- * of work.
- */
+/** Opening a slot costs the node about 30 ms of work. */
 const maxOpening = 4
 
 export interface SlotPoolOptions {
@@ -40,7 +37,7 @@ export interface SlotPoolOptions {
   log: Logger
   metrics: Pick<Metrics, 'slots' | 'slotsWaiting'>
   idleMs?: number
-  /** Maximum number of idle slots of all sandboxes. Above the limit, the oldest are closed. */
+  /** Above this number, the oldest idle slots of all sandboxes are closed. */
   max?: number
   /** How long a slot that is being opened has to respond before a second slot is opened for the command. */
   silentMs?: number

@@ -19,9 +19,7 @@ import { signalOf } from './exit-code.ts'
 import { inRoot, messageFor, type ShellCommand, scriptFor, sentinelPrefix, shellThatWaits } from './script.ts'
 import { SentinelScanner } from './sentinel.ts'
 
-/** Counted from the end of the process's output. */
 const exitCodeMs = 100
-/** Exit code of a shell that could not start a process. */
 const cannotFork = 2
 /** Closing a slot costs the node work. */
 const closeAfterMs = 20
@@ -74,7 +72,6 @@ export async function startQuietly(
 }
 
 /**
- *
  * @throws {PodGone} if the pod is not running
  * @throws {PodExhausted} if the pod has exhausted a resource that the shell needs
  * @throws {DriverUnavailable} if the pod is unreachable or did not respond
@@ -173,7 +170,6 @@ export class Slot {
     }
   }
 
-  /** Each slot can run only one command. */
   run(command: ShellCommand, io: CommandIo): Promise<CommandExit> {
     const sentinel = randomBytes(16).toString('hex')
     this.process.stdin.write(messageFor(scriptFor(command, sentinel)))

@@ -17,7 +17,6 @@ import { type ClusterConnection, driverUnavailable, type Failure, readStatus } f
 /** At this limit, the process blocks until the stream is read. */
 const bufferBytes = 256 * 1024
 const frameBytes = 64 * 1024
-/** The input channel, both for execs and for port connections. */
 const inputChannel = 0
 /** Frame rate limit per pod. Every write by a program in the pod arrives as a frame. */
 const frameLimit = new TokenBuckets({ perSecond: 10_000, burst: 10_000 })
@@ -68,7 +67,6 @@ export async function openChannels(
     maxBufferedChunks: 2048,
   })
   socket.limitFrames(frameLimit, pod)
-  // Attached before the socket opens, so that no byte is missed.
   const process = attach(socket, protocol, connection.livenessTimeouts.keepAlive)
   await awaitOpen(socket, protocol.name)
   return { socket, process }

@@ -23,7 +23,6 @@ export class ClusterConnection extends KubeConfig {
   livenessTimeouts: LivenessTimeouts = livenessTimeoutsOf(defaultSeconds)
 
   /**
-   *
    * @param path path of a kubeconfig; defaults to the service account of the pod in which this process runs
    * @throws {SettingsError} if the kubeconfig or service account is missing or cannot be used
    */
@@ -84,7 +83,6 @@ export class ClusterConnection extends KubeConfig {
     } catch {
       return false
     }
-    // The pooled connections use the old certificates. Requests in progress are completed.
     void this.#pool?.close()
     this.#pool = undefined
     return true
@@ -126,7 +124,6 @@ export class ClusterConnection extends KubeConfig {
   }
 }
 
-/** `code` is the HTTP status, absent if no response arrived. */
 export interface Failure {
   code?: number | undefined
   /** The reason that Kubernetes reports, such as `AlreadyExists`; may be empty. */
@@ -162,7 +159,6 @@ export const isSetupProblem = ({ code, message }: Failure): boolean =>
   (code === 403 && /cannot \w+ resource/.test(message)) ||
   (code === 404 && /^namespaces? /.test(message))
 
-/** For a failure that does not concern the pod itself. A retry might succeed. */
 export function driverUnavailable(failure: Failure): DriverUnavailable {
   if (!isSetupProblem(failure)) return new DriverUnavailable(`Kubernetes: ${failure.message}`)
   return new ClusterMisconfigured(`Kubernetes: ${failure.message}. ${runClusterHint}`)

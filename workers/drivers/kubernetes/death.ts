@@ -5,7 +5,6 @@
 import type { V1ContainerStatus, V1Pod } from '@kubernetes/client-node'
 import type { PodDeath } from '../driver.ts'
 
-/** Returns undefined if the pod is alive or may still start. */
 export function podDeath(pod: V1Pod): PodDeath | undefined {
   const main = pod.status?.containerStatuses?.[0]
   return (
@@ -13,7 +12,6 @@ export function podDeath(pod: V1Pod): PodDeath | undefined {
     disruption(pod) ??
     outOfMemory(main) ??
     restart(main) ??
-    // The pod was deleted, so the exit codes of its processes are irrelevant.
     (pod.metadata?.deletionTimestamp ? failed('Deleted') : undefined) ??
     containerEnd(main) ??
     phase(pod) ??

@@ -68,8 +68,8 @@ export const wrap = (argv: readonly string[], { tty }: StartOptions = {}): strin
 ]
 
 /**
- * Starts a process in a pod. If the container is not running, the process ends as `lost` with the cluster's
- * message; with a terminal, the call rejects instead. Without a terminal, exit code 0 is reported as `lost`.
+ * If the container is not running, the process ends as `lost` with the cluster's message; with a terminal,
+ * the call rejects instead. Without a terminal, exit code 0 is reported as `lost`.
  *
  * Known behavior of containerd 1.6 and the kubelet, and how to avoid it:
  * - The exit of a process with more than 128 KiB of unread input is never reported (`kubectl exec` hangs
@@ -111,7 +111,6 @@ const resizer =
       socket.send(Buffer.concat([Buffer.of(channels.resize), Buffer.from(size)]), () => resolve())
     })
 
-/** If the status contains no exit code, the process is `lost`. */
 function readExit(bytes: Buffer): ProcessExit {
   try {
     const status = JSON.parse(bytes.toString())

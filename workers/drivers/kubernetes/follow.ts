@@ -5,9 +5,8 @@ import { type KubernetesObject, Watch } from '@kubernetes/client-node'
 import type { Logger } from '../../../shared/platform/log.ts'
 import { type ClusterConnection, isSetupProblem, readFailure } from './client.ts'
 
-/** All objects are listed again at this interval, even while the watch is working. */
 const relistIntervalMs = 10 * 60_000
-/** How long the server keeps a watch open. Must be less than the 30 s that the client waits for data. */
+/** Must be less than the 30 s that the client waits for data. */
 const watchSeconds = 25
 const backoffMs = { min: 100, max: 5_000 }
 

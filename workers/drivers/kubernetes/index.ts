@@ -35,7 +35,6 @@ import { openPort } from './port.ts'
 import { watchSetup } from './setup.ts'
 import { listPods, PodWatch, presentPod } from './watch.ts'
 
-/** How long the processes of a dead pod have to report their exit status. */
 const exitReportMs = 2_000
 
 export class KubernetesDriver implements Driver {
@@ -44,7 +43,6 @@ export class KubernetesDriver implements Driver {
   readonly livenessTimeouts: LivenessTimeouts
   private readonly connection: ClusterConnection
   private readonly cluster: Cluster
-  /** Dead pods in the most recent list, by UID. The watch might not have reported their deaths yet. */
   private readonly dead = new Set<string>()
   /** By pod UID. The key is undefined if the UID is unknown. */
   private readonly processes = new Map<string | undefined, Set<PodProcess>>()
@@ -90,7 +88,6 @@ export class KubernetesDriver implements Driver {
     }
     const checks = [api.listNamespacedPod({ namespace, limit: 1 }), this.cluster.setup.check()]
     await withTimeout(this.livenessTimeouts.ping, Promise.all(checks), late).catch(async (error) => {
-      // If the credential has expired and been replaced, the next ping uses the new one.
       if (await this.connection.reload()) {
         this.cluster.log.info('reloaded the kubeconfig, which was replaced')
         this.cluster.setup.forget()

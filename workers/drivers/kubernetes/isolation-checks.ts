@@ -1,4 +1,3 @@
-/** A cluster may be more restrictive than the configuration that `npm run cluster` creates. */
 import type {
   V1LabelSelector,
   V1NetworkPolicy,
@@ -107,7 +106,6 @@ export function compareLabels(labels: Record<string, string> = {}): Difference[]
     }))
 }
 
-/** Changes by admission plugins that weaken a new pod's isolation. */
 export function comparePod(sent: V1Pod, accepted: V1Pod): Difference[] {
   const changes = [
     sent.spec?.runtimeClassName === accepted.spec?.runtimeClassName ? [] : ['spec.runtimeClassName'],

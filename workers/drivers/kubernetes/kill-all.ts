@@ -26,10 +26,7 @@ for p in [0-9]*; do case $p in 1|$$|$main) ;; *) left=yes; kill -KILL "$p" 2>/de
 kill -CONT "$main"; echo done; read -r _`,
 ]
 
-/**
- *
- * @throws {DriverUnavailable} if the script did not report completion
- */
+/** @throws {DriverUnavailable} if the script did not report completion */
 export async function killAllProcesses(process: Process): Promise<void> {
   for (const stream of [process.stdin, process.stdout, process.stderr]) stream.on('error', () => {})
   process.stderr.resume()

@@ -35,7 +35,6 @@ export interface Cluster {
 /** The kubelet of a lost node never confirms a deletion. */
 const forceAfterMs = 20_000
 const deleteMs = 30_000
-/** Delay between reads of a pod that the watch does not report. */
 const readIntervalMs = 1_000
 /**
  * Grows from `first` to `last`, and is multiplied by the number of pods that are polled, up to `max`.
@@ -45,10 +44,7 @@ const readIntervalMs = 1_000
  */
 const retryMs = { headStart: 450, first: 6, growth: 1.08, last: 100, max: 500 }
 
-/**
- * Returns the existing pod if there is one.
- * @throws {ClusterMisconfigured} if the cluster does not isolate pods; no pod is created
- */
+/** @throws {ClusterMisconfigured} if the cluster does not isolate pods; no pod is created */
 export async function createClusterPod(cluster: Cluster, request: PodRequest): Promise<Pod> {
   const { api, namespace, installationId, setup } = cluster
   await setup.assertIsolated()
@@ -161,10 +157,7 @@ async function succeeds(trial: () => Promise<unknown>, signal: AbortSignal): Pro
   }
 }
 
-/**
- * Exit code that proves that a process ran. Kubernetes can report a broken connection as exit code 0 (see
- * `openExec`).
- */
+/** Kubernetes can report a broken connection as exit code 0 (see `openExec`). */
 const trialExitCode = 42
 
 async function runTrial(cluster: Cluster, pod: PodName, signal: AbortSignal): Promise<void> {
@@ -176,10 +169,7 @@ async function runTrial(cluster: Cluster, pod: PodName, signal: AbortSignal): Pr
     throw new DriverUnavailable('The trial command did not respond.')
 }
 
-/**
- *
- * @throws {DriverUnavailable} if the pod still exists after {@link deleteMs}
- */
+/** @throws {DriverUnavailable} if the pod still exists after {@link deleteMs} */
 export async function deleteClusterPod(cluster: Cluster, { name, uid }: PodName): Promise<void> {
   const { watch } = cluster
   const started = performance.now()
@@ -202,10 +192,7 @@ export async function deleteClusterPod(cluster: Cluster, { name, uid }: PodName)
   throw new DriverUnavailable(`Kubernetes: the pod ${name} has not been deleted in time`)
 }
 
-/**
- *
- * @returns the UID of the pod that is being deleted, or undefined if the pod does not exist
- */
+/** @returns the UID of the pod that is being deleted, or undefined if the pod does not exist */
 async function requestDeletion(
   cluster: Cluster,
   name: string,
@@ -251,7 +238,6 @@ async function readPod(cluster: Cluster, name: string): Promise<V1Pod | undefine
 
 export const isThat = (seen: V1Pod, pod: PodName) => pod.uid === undefined || seen.metadata?.uid === pod.uid
 
-/** Temporary rejections include a namespace that is being deleted and a quota that is not yet calculated. */
 const temporaryErrors =
   /error looking up service account|status unknown for quota|being terminated|not yet ready/
 

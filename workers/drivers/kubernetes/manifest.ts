@@ -19,7 +19,6 @@ export const labelNames = {
 /** These labels are set when the pod is created, so no command runs without the network policy. */
 export const sandboxRoleLabels = { [labelNames.role]: 'sandbox' }
 
-/** The user does not have to exist in the image. */
 const userId = 10_001
 
 export function buildPod(
@@ -85,7 +84,6 @@ function placementOf({ placement }: Settings['sandbox']): Partial<V1PodSpec> {
       ...tolerations,
     ],
     ...(nodeSelector === undefined ? {} : { nodeSelector }),
-    // The Kubernetes API server validates the affinity rules.
     ...(affinity === undefined ? {} : { affinity: affinity as V1Affinity }),
     ...(priorityClassName === undefined ? {} : { priorityClassName }),
   }

@@ -22,7 +22,6 @@ export const neededRules = [
   { apiGroups: [''], resources: ['namespaces'], verbs: ['get'] },
 ]
 
-/** A test compares these permissions with those that the cluster grants. */
 export const workerRules = [
   ...neededRules,
   // Events report a container's start seconds before the status of its pod does.
@@ -31,10 +30,6 @@ export const workerRules = [
 
 export const namespaceIsolation = {
   ownRanges: 'sandlot.dev/own-ranges',
-  /**
-   * With these namespace labels, the cluster rejects pods that violate the `restricted` Pod Security
-   * Standard.
-   */
   podSecurity: {
     'pod-security.kubernetes.io/enforce': 'restricted',
     'pod-security.kubernetes.io/enforce-version': 'latest',
@@ -70,7 +65,6 @@ export const notInternet = {
 const labels = { 'app.kubernetes.io/managed-by': 'sandlot' }
 
 /**
- *
  * @param own the cluster's public addresses, as CIDR ranges
  * @param workersIn namespace of the workers' service account
  */
@@ -98,7 +92,6 @@ export function buildPolicies(
       apiVersion: 'networking.k8s.io/v1',
       kind: 'NetworkPolicy',
       metadata: named('sandlot-default-deny'),
-      // Selects every pod, even pods without the sandbox label.
       spec: { podSelector: {}, policyTypes: ['Ingress', 'Egress'], ingress: [], egress: [] },
     },
     { ...buildNetworkPolicy(namespace, egress, own) },

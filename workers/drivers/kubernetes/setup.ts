@@ -30,7 +30,6 @@ export interface Setup {
    * @throws {DriverUnavailable} if there is no result yet and the cluster is unreachable
    */
   check(): Promise<void>
-  /** Like {@link Setup.check}, but starts an inspection only if there has been none. */
   assertIsolated(): Promise<void>
   forget(): void
 }
@@ -112,11 +111,6 @@ export async function checkSetup(settings: SetupSettings): Promise<void> {
   }
 }
 
-/**
- *
- * @returns undefined if the cluster has the required configuration
- * @throws {DriverUnavailable} if the cluster is unreachable
- */
 async function findProblem(
   connection: ClusterConnection,
   { kubernetes: { namespace, policies }, sandbox }: SetupSettings,

@@ -17,7 +17,6 @@ export class PodWatch {
   private readonly listPods: () => ReturnType<typeof listPods>
   private readonly log: Logger
   private readonly pods = new Map<string, V1Pod>()
-  /** UIDs of pods whose deaths have been reported or must not be reported. */
   private readonly reported = new Set<string>()
   private readonly started = new Set<string>()
   private readonly listeners = new Set<(pod: DeadPod) => void>()
@@ -57,7 +56,6 @@ export class PodWatch {
 
   /** The result can be undefined even if the pod exists. */
   find = (name: string): V1Pod | undefined => this.pods.get(name)
-  /** The pod's status might not show the start yet. */
   hasStarted = (uid: string): boolean => this.started.has(uid)
   /** Workers may lack the permission to watch events, and a busy cluster drops events. */
   reportsStarts = (): boolean => this.receivesStarts() && !this.missesStarts
@@ -82,7 +80,6 @@ export class PodWatch {
   }
 
   onEnd = (listener: (uid: string) => void): void => void this.ends.on('end', listener)
-  /** Deaths that this process causes itself are not reported. */
   expectDeath = (uid: string): void => void this.reported.add(uid)
   close = (): void => this.closing.abort()
 

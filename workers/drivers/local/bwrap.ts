@@ -2,7 +2,6 @@ import type { Isolation } from './state.ts'
 
 export interface SandboxPlan {
   isolation: Isolation
-  /** The host folder that contains the sandbox's `workspace/`. */
   home: string
   /** The sandbox's user ID on the host. Undefined unless the worker is root. */
   hostUid?: number | undefined
@@ -25,7 +24,6 @@ export interface SystemView {
 }
 
 export const sandboxUser = 10_001
-/** The first file is the entry point. */
 const agentFiles = ['agent.mjs', 'terminal.mjs']
 const tmpBytes = 64 * 1024 * 1024
 const searchPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
@@ -55,7 +53,6 @@ while :; do
   command eval 'sleep 0.1'
 done`
 
-/** The command exits when the sandbox ends. */
 export function sandboxCommand(plan: SandboxPlan, view: SystemView): string[] {
   const agent = [`${insideFolder}/node`, `${insideFolder}/agent.mjs`, String(listenerFd), pipesFolder]
   return [...isolate(plan, view), ...shell(initScript), ...limits(plan), ...becomeUser(plan), ...agent]

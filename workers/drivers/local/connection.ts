@@ -23,7 +23,6 @@ import { usedUpBy } from '../exhausted.ts'
 
 /** Above this limit, a process's status counts as invalid. */
 const maxStatusBytes = 4 * 1024
-/** Linux's O_PATH, which Node does not export. */
 const O_PATH = 0o10000000
 
 /**
@@ -41,7 +40,6 @@ const noListener = 'no process listens'
 type AgentRequest = { argv: readonly string[]; tty?: TerminalSize | undefined } | { port: number }
 
 /**
- * Resolves when the process is running.
  * @throws {NoAnswer} if the agent is missing or exits; retry
  * @throws {PodExhausted} if the sandbox has exhausted a resource that the process needs
  * @throws {DriverUnavailable} if terminals are unavailable
@@ -61,7 +59,6 @@ export async function startProcess(
 }
 
 /**
- * Resolves when the connection is open.
  * @throws {PortRefused} if no process is listening on the port
  * @throws {NoAnswer} if the agent is missing or exits; retry
  */
@@ -133,7 +130,6 @@ class AgentProcess implements Process {
     for (const socket of [this.stdin, this.stdout, this.stderr]) socket.destroy()
   }
 
-  /** Works only for processes in a terminal. */
   setSize = (size: TerminalSize): Promise<void> =>
     new Promise((resolve) => {
       if (!this.stdout.writable) return resolve()

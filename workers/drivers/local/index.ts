@@ -231,10 +231,7 @@ export class LocalDriver implements Driver {
     return pod && (uid === undefined || pod.uid === uid) ? pod : undefined
   }
 
-  /**
-   *
-   * @throws {PodGone} if the pod is dead or does not exist
-   */
+  /** @throws {PodGone} if the pod is dead or does not exist */
   private async findAlive(name: PodName): Promise<LocalPod> {
     const pod = await this.find(name)
     if (!pod) throw new PodGone(`the sandbox ${name.name} does not exist`)

@@ -42,7 +42,6 @@ export async function createLocalPod(
   return pod
 }
 
-/** Incomplete folders belong to workers that died while creating a pod. */
 export async function removeDrafts(directory: string): Promise<void> {
   for (const name of await readdir(directory)) {
     if (!name.startsWith(draftPrefix) && !name.startsWith('.trial-')) continue
@@ -119,7 +118,6 @@ async function startSupervisor(directory: string, machine: Machine, pod: LocalPo
   }
 }
 
-/** Linux's O_CLOEXEC, which Node does not export. */
 const O_CLOEXEC = 0o2000000
 let inherited: number[] | undefined
 
@@ -149,7 +147,6 @@ const unpublishedName = 'agent.new'
 
 /** Closing the socket in this process deletes its original path, so the path is renamed first. */
 async function bindAgentSocket(folder: string): Promise<{ fd: number; close(): void }> {
-  // Left by a worker that died.
   await rm(join(folder, unpublishedName), { force: true })
   // Uses a descriptor of the folder, because the path of a socket is limited to 107 bytes.
   const parent = await open(folder, constants.O_DIRECTORY | constants.O_RDONLY)

@@ -7,7 +7,6 @@ import { DriverUnavailable } from '../driver.ts'
 const retryEveryMs = 5
 const retryBudgetMs = 30_000
 
-/** @throws {DriverUnavailable} after 30 seconds */
 export async function withLock<T>(directory: string, name: string, work: () => Promise<T>): Promise<T> {
   const server = await takeLock(lockAddress(directory, name))
   try {

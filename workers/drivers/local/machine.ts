@@ -87,7 +87,6 @@ export function describeIsolation({ isolation, cgroups, view }: Machine): string
   return `${namespaces}${filter}; control groups limit ${limited.length === 0 ? 'nothing' : limited.join(', ')}`
 }
 
-/** One sentence for each way in which the isolation is weaker than on Kubernetes. */
 export function listWeaknesses(machine: Machine): string[] {
   const { isolation, cgroups, isRoot, view } = machine
   const limited = new Set<Controller>(cgroups.flatMap((parent) => parent.controllers))
@@ -106,10 +105,6 @@ export function listWeaknesses(machine: Machine): string[] {
   return weaknesses.filter((weakness) => weakness !== false)
 }
 
-/**
- *
- * @returns undefined on success; otherwise the error message
- */
 function tryIsolation(
   isolation: Isolation,
   directory: string,
@@ -174,10 +169,6 @@ function readSystemView(directory: string, bwrap: string): SystemView {
   }
 }
 
-/**
- *
- * @returns undefined if this processor architecture is not supported
- */
 function writeFilters(directory: string): SystemView['filters'] {
   const whole = buildFilter(process.arch)
   const unsharing = buildFilter(process.arch, { mayUnshareUser: true })

@@ -4,7 +4,6 @@ import { readStat } from '../../../shared/platform/process-stat.mjs'
 
 export interface ProcessId {
   pid: number
-  /** The start time in clock ticks, and the boot ID. */
   started: string
 }
 

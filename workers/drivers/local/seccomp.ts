@@ -81,7 +81,6 @@ const x32Bit = 0x40000000
 
 const EPERM = 1
 const ENOSYS = 38
-/** Byte offsets of fields in the kernel's `seccomp_data`, the input of a filter. */
 const offsets = { number: 0, architecture: 4, firstArgument: 16 }
 const retAllow = 0x7fff0000
 const retErrno = 0x00050000
@@ -101,7 +100,6 @@ const hasAnyOf = (bits: number, skip: number) => instruction(0x45, bits, 0, skip
 /**
  * @param arch as in `process.arch`
  * @param mayUnshareUser whether `unshare` is allowed to create a user namespace
- * @returns undefined if the architecture is not supported
  */
 export function buildFilter(
   arch: string,

@@ -35,7 +35,6 @@ export interface LocalPod {
 }
 
 /**
- * How a sandbox is isolated from the host:
  * - `root`: root runs bwrap, and the sandbox's user has a separate user ID on the host and a user namespace
  * - `root-no-userns`: like `root`, but without the user namespace
  * - `user`: an ordinary user runs bwrap
@@ -112,7 +111,6 @@ export async function noteReady(directory: string, pod: LocalPod): Promise<void>
 export const readSupervisor = (directory: string, name: string): Promise<ProcessId | undefined> =>
   readJson<ProcessId>(join(podFolder(directory, name), 'supervisor.json'))
 
-/** Returns undefined if the file does not exist. */
 export async function readText(path: string): Promise<string | undefined> {
   return readFile(path, 'utf8').catch(ignoreMissing)
 }
