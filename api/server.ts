@@ -31,16 +31,12 @@ const checkEveryMs = 5_000
  */
 const uploadMs = 25 * 60 * 60 * 1000
 const headerBytes = 128 * 1024
-/**
- * Time to send error responses for aborted requests during shutdown. With default settings, shutdown takes
- * less than the 15 s that a supervisor allows.
- */
+/** With default settings, shutdown takes less than the 15 s that a supervisor allows. */
 const lastResponseMs = 1_500
 const unusedMs = 1_000
 const internalMs = 1_000
 const firstTryMs = 1_000
 
-/** @throws {SettingsError} if a setting that only API processes read is invalid */
 export function openApi(context: Context) {
   const app = openApp(context)
   const requests = new OpenRequests()
@@ -58,7 +54,6 @@ export function openApi(context: Context) {
     },
     serve,
   )
-  // The route sends 100 Continue after authentication.
   server.on('checkContinue', serve)
   server.keepAliveTimeout = keepAliveMs
   const endTunnels = serveUpgrades(server, handle)
@@ -156,10 +151,7 @@ function refuseUnknown(koa: RouterContext) {
   throw new Problem('method_not_allowed', `This route accepts ${methods.join(', ')}.`)
 }
 
-/**
- * Connections that are still open after `maxMs` are destroyed.
- * @param endsIdle whether to close idle connections immediately instead of after `keepAliveMs`
- */
+/** @param endsIdle whether to close idle connections immediately instead of after `keepAliveMs` */
 async function finish(server: Server, maxMs: number, { endRest = () => {}, endsIdle = true } = {}) {
   if (!server.listening) return
   const closed = new Promise((resolve) => {

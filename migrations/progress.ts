@@ -1,7 +1,4 @@
-/**
- * Reports the progress of index builds. Each build is a single statement, so another connection polls its
- * progress.
- */
+/** An index build is a single statement, so another connection polls its progress. */
 import { sql } from 'kysely'
 import { openDatabase } from '../shared/data/database.ts'
 import { statement } from '../shared/data/statement.ts'

@@ -1,4 +1,4 @@
-/** Overrides limits for one account. A change takes effect within a second. */
+/** A change takes effect within a second. */
 import {
   changeOverrides,
   type OverrideColumn,

@@ -59,8 +59,7 @@ export class ApiKeys {
   }
 
   /**
-   * @param mayAsk called before the database is queried for a key that is not cached. To prevent the query,
-   *   it throws.
+   * @param mayAsk called before the database is queried for a key that is not cached.
    * @returns undefined if the key is unknown, revoked or expired
    */
   async find(raw: string, mayAsk: () => void = () => {}): Promise<FoundKey | undefined> {
@@ -69,7 +68,6 @@ export class ApiKeys {
     return found
   }
 
-  /** Stores pending `last_used_at` values and stops the flush timer. */
   async close(): Promise<void> {
     clearInterval(this.timer)
     await this.writeUsed()

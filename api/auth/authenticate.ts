@@ -20,13 +20,8 @@ export interface Caller {
   credentialId: string
   scope: Scope | undefined
   generation: number | undefined
-  /** Null allows every command. A session token allows none. */
   allowlist: readonly string[] | null
   overrides: Overrides
-  /**
-   * Authenticates the same credential again, for requests that wait or stay open.
-   * @throws {Problem} if the key or token is no longer valid
-   */
   again(): Promise<Caller>
 }
 

@@ -1,7 +1,4 @@
-/**
- * Dummy password hashes for unknown email addresses. A failed login takes equally long whether or not the
- * account exists.
- */
+/** A failed login takes equally long whether or not the account exists. */
 import { createHash, createHmac } from 'node:crypto'
 import Scrypt from 'scrypt-kdf'
 import { countPasswordCosts } from '../../shared/data/accounts.ts'

@@ -27,10 +27,7 @@ export function assertStorable(
   if (decision) throw refused(decision)
 }
 
-/**
- * Returns a rejection handler that counts commands refused by a worker and rethrows the error. Only workers
- * can check secrets.
- */
+/** Only workers can check secrets. */
 export const countRefused =
   ({ context }: Pick<App, 'context'>, account: Pick<Caller, 'id'>) =>
   async (error: unknown): Promise<never> => {

@@ -1,7 +1,4 @@
-/**
- * Relays a command's events from the worker to the client. The API forwards only complete events, so it can
- * append the final event if the worker is lost.
- */
+/** The API forwards only complete events, so it can append the final event if the worker is lost. */
 import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import type { ExecOutcome } from '../../shared/contract/exec.ts'
@@ -50,7 +47,6 @@ async function* relay(source: IncomingMessage, { signal, onLost, exitStatusWitho
       if (isLast) return
     }
   } catch {
-    // The connection to the worker broke, so the API appends the final event below.
   } finally {
     source.destroy()
   }
@@ -62,7 +58,6 @@ async function* relay(source: IncomingMessage, { signal, onLost, exitStatusWitho
   if (known) yield writeLastEvents(known, lastId)
 }
 
-/** Throws if no chunk arrives within `livenessTimeoutMs` while a reader waits. */
 async function* untilTimeout(source: IncomingMessage): AsyncGenerator<Buffer> {
   const chunks: AsyncIterator<Buffer> = source[Symbol.asyncIterator]()
   for (;;) {

@@ -1,5 +1,3 @@
-/** Finds a command by its Idempotency-Key on behalf of a client whose connection broke. */
-
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ExecResult } from '../../shared/contract/exec.ts'
 import { findExecByKey } from '../../shared/data/execs.ts'
@@ -17,10 +15,7 @@ export interface UnderKey {
   signal: AbortSignal
 }
 
-/**
- * Number of lookups before the command counts as never started. The row can appear late, while the sandbox is
- * starting.
- */
+/** The row can appear late, while the sandbox is starting. */
 const maxReads = 6
 const readEveryMs = 500
 

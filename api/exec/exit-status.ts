@@ -108,10 +108,6 @@ export const withoutOutput = (ended: ExecOutcome): ExecResult => ({
 
 const noBytes: Buffer = Buffer.alloc(0)
 
-/**
- * Encodes an exit status as an `exit` event, preceded by a `gap` event if the client missed output.
- * @param lastEventId id of the last event that the client received
- */
 export function writeLastEvents(known: ExecOutcome, lastEventId: string | undefined): Buffer {
   const { stdout, stderr } = offsetOf(lastEventId)
   // The row may count fewer bytes than the client has already received.

@@ -6,7 +6,6 @@ import { Problem } from '../../shared/platform/problem.ts'
 
 export type HostCheck = (headers: { host?: string | undefined; origin?: string | undefined }) => void
 
-/** Allows any `Host`, so only `Origin` is checked. */
 const anyHost = '*'
 const unspecified = ['0.0.0.0', '::', '']
 

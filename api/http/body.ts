@@ -9,21 +9,17 @@ import { Problem } from '../../shared/platform/problem.ts'
 import { wrongEncoding } from './assert-supported-headers.ts'
 import { whyNoText } from './utf8.ts'
 
-/** A request whose body is not complete by then gets 408. */
+/** A request whose body is incomplete after this time gets 408. */
 const deadlineMs = (maxBytes: number): number => (maxBytes > limits.usualBodyBytes ? 30_000 : 10_000)
 /** Decompressed size above which `maxRatio` applies. */
 const anyRatioBytes = 256 * 1024
 /** The ratio of ordinary text is about ten. */
 const maxRatio = 100
-/**
- * Limits the cost of parsing. Without this limit, parsing 1 MiB of brackets would take a third of a second
- * and 20 MiB of memory.
- */
+/** Parsing 1 MiB of brackets would otherwise take a third of a second and 20 MiB of memory. */
 const maxValues = 100_000
 const chunkObjectBytes = 128
 
 /**
- * @param held the memory reservation of the request, to which the size of the body is added
  * @returns undefined if the request has no body
  * @throws {Problem} `body_too_large`, `request_timeout`, `unsupported_media_type` or `invalid_request`. If
  *   the memory budget is exhausted, `rate_limited` or `unavailable`.
@@ -43,7 +39,6 @@ export async function readBody(koa: KoaContext, endpoint: Endpoint, held: Reserv
     if (why !== undefined) throw refused(why)
     return parse(bytes.toString())
   } catch (error) {
-    // Otherwise, the connection would stay open to wait for the rest of the body.
     if (error instanceof Problem && error.code === 'request_timeout') koa.res.shouldKeepAlive = false
     throw error
   }
@@ -121,7 +116,6 @@ function parse(text: string): unknown {
   return value
 }
 
-/** Counts the characters that begin or separate values, without allocating memory for the values. */
 function assertFewValues(text: string): void {
   if (text.length <= maxValues) return
   let count = 0

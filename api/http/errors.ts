@@ -1,4 +1,3 @@
-/** Middleware that assigns each request an id, logs it, records metrics and renders errors. */
 import type { Context as KoaContext, Middleware } from 'koa'
 import { errors } from '../../shared/contract/errors.ts'
 import { sandboxes } from '../../shared/contract/sandboxes.ts'
@@ -21,7 +20,6 @@ export interface RequestState {
 
 const { createSandbox } = sandboxes
 
-/** Logged for a request whose client disconnected before the response. */
 const clientDisconnected = 499
 
 export function aroundRequest({ log, metrics }: Context, requests: OpenRequests): Middleware {

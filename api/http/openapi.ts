@@ -1,4 +1,3 @@
-/** Generates the OpenAPI 3.1 description from the schemas that validate requests. */
 import * as z from 'zod'
 import type { Endpoint } from '../../shared/contract/endpoint.ts'
 import { families } from '../../shared/contract/index.ts'

@@ -1,7 +1,4 @@
-/**
- * Combines an endpoint of the contract with its handler. Every request is authenticated, rate-limited,
- * validated and handled.
- */
+/** Every request is authenticated, rate-limited, validated and handled. */
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import type { Context as KoaContext } from 'koa'
@@ -32,7 +29,6 @@ export interface Call<E extends Endpoint> {
   upgrade: Upgrade | undefined
   requestId: string
   log: Logger
-  /** Aborts when the client disconnects, or when this process is stopping and cannot wait any longer. */
   signal: AbortSignal
 }
 
@@ -53,7 +49,6 @@ export class StreamReply {
   readonly status: number
   readonly headers: Record<string, string>
 
-  /** Drops headers that apply only to the connection between API and worker. */
   constructor({ body, status, headers }: { body: Readable; status: number; headers: IncomingHttpHeaders }) {
     this.body = body
     this.status = status
@@ -67,7 +62,6 @@ export class StreamReply {
 
 const ofConnection = new Set(['connection', 'keep-alive', 'transfer-encoding', 'date', 'trailer', 'upgrade'])
 
-/** Returned by a handler that has already written its response to the client's socket. */
 export const answered = Symbol('answered')
 
 export interface ServedRoute {

@@ -47,7 +47,6 @@ export class OpenRequests {
     return gone.signal
   }
 
-  /** Makes each connection close after its current or next response. */
   closeBehind(): void {
     this.isClosing = true
     for (const response of this.open.keys()) response.shouldKeepAlive = false
@@ -60,10 +59,7 @@ export class OpenRequests {
   }
 }
 
-/**
- * Returns a function that closes connections on which no byte has been received. Node does not treat such
- * connections as idle.
- */
+/** Node does not treat a connection without a received byte as idle. */
 export function trackUnused(server: Server): () => void {
   const open = new Set<Socket>()
   server.on('connection', (socket: Socket) => {

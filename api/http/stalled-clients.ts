@@ -1,6 +1,6 @@
 /**
- * Workers cannot detect such clients. The API reads from workers in large chunks, so every slow client
- * appears stalled to them.
+ * Closes connections whose clients have stopped reading. Workers cannot detect these clients, because the API
+ * reads from workers in large chunks.
  */
 import { readFile } from 'node:fs/promises'
 import type { ServerResponse } from 'node:http'
@@ -8,10 +8,7 @@ import type { Server, Socket } from 'node:net'
 import type { Logger } from '../../shared/platform/log.ts'
 import { onceClosed } from '../../shared/platform/sockets.ts'
 
-/**
- * Event streams get a longer timeout, because the reader may be a pager such as `less`. With default
- * settings, the result is 30 minutes, the maximum TTL of a sandbox.
- */
+/** Event streams get a longer timeout, because the reader may be a pager such as `less`. */
 const eventsFactor = 60
 const eventStreams = new WeakSet<Socket>()
 
@@ -73,8 +70,7 @@ export class StalledClients {
 }
 
 /**
- * Returns the size of each connection's kernel send queue, in hexadecimal, keyed by {@link portsOf}. Empty on
- * systems other than Linux.
+ * Returns hexadecimal sizes, keyed by {@link portsOf}. Empty on systems other than Linux.
  *
  * The kernel reports a slow client's progress earlier than Node, which can write again only when a third of
  * the send buffer is free.

@@ -23,8 +23,8 @@ export const shouldUpgradeCallback = ({ headers }: IncomingMessage): boolean =>
   headers.upgrade?.toLowerCase() === 'websocket'
 
 /**
- * Node detaches their sockets, so without an error listener on each socket, a connection reset would crash
- * the process.
+ * Node detaches the sockets of WebSocket requests. Without an error listener on each socket, a connection
+ * reset would crash the process.
  * @returns a function that closes all open sockets
  */
 export function serveUpgrades(server: Server, serve: RequestListener): () => void {

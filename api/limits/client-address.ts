@@ -45,10 +45,7 @@ export function normalise(address: string): string {
   return `${network.map((part) => part.toString(16)).join(':')}::/64`
 }
 
-/**
- * Returns the /24 network of an IPv4 address or the /48 network of an IPv6 address. One customer may own the
- * whole network.
- */
+/** Returns the /24 network of an IPv4 address or the /48 network of an IPv6 address. */
 export function networkOf(address: string): string {
   if (!address.includes(':')) return address.split('.').slice(0, 3).join('.')
   return address.split(':').slice(0, 3).join(':')

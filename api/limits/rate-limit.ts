@@ -1,6 +1,4 @@
 /**
- * Rate limits. Each account or client address has one token bucket per kind of request.
- *
  * Most buckets are stored in Redis and shared by all API processes. The buckets for `reads` and `changes` are
  * kept in each process, so that API keys can be revoked while Redis is unavailable.
  */

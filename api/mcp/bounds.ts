@@ -26,7 +26,7 @@ export function assertShortNames(message: Message): void {
 }
 
 /**
- * Removes null values from a message's `params` and tool arguments. Many clients send null for absent values.
+ * Many clients send null for absent values.
  * @throws {Problem} `invalid_request` if a parameter has a type that violates the protocol
  */
 export function withoutNulls<M extends Message>(message: M): M {

@@ -1,4 +1,4 @@
-/** Sends an MCP response with backpressure. Escapes Unicode line separators, so that each event has one data line. */
+/** Unicode line separators are escaped, so that each event has one data line. */
 import { inOneLine } from '../../shared/contract/server-sent-events.ts'
 
 export class Outbox {

@@ -2,7 +2,6 @@ import { toolLimits } from '../../shared/contract/mcp.ts'
 
 export interface CutResult {
   result: Record<string, unknown>
-  /** Sentences that name the truncated fields and explain how to get the rest. */
   notes: string[]
 }
 

@@ -1,7 +1,4 @@
-/**
- * Generates the tool descriptions for `tools/list`. Output schemas are omitted, because every character costs
- * the model tokens.
- */
+/** Output schemas are omitted from the tool descriptions, because every character costs the model tokens. */
 import * as z from 'zod'
 import { type Tool, type ToolName, tools } from '../../shared/contract/mcp.ts'
 import { withoutNul } from '../../shared/contract/texts.ts'
@@ -130,5 +127,5 @@ function plainer({ zodSchema, jsonSchema }: Described): void {
   }
 }
 
-/** Reports whether a parameter accepts only the strings `true` and `false`. Agents send a boolean instead. */
+/** Agents send a boolean for a parameter that accepts only the strings `true` and `false`. */
 const isSwitch = ({ enum: values }: Json): boolean => Array.isArray(values) && values.join() === 'true,false'

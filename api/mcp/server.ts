@@ -44,7 +44,6 @@ an explanation (detail) and the next step (next). If it contains retry_after, wa
 /**
  * Clients of protocol version 2026-07-28 send the version in each message, and earlier clients negotiate it
  * in `initialize`.
- * @returns a JSON response, or an event stream for a tool call
  */
 export async function answerMessage(
   app: App,
@@ -117,7 +116,6 @@ function requestFor({ headers, signal }: McpMessage): Request {
   })
 }
 
-/** Returns undefined if the client cannot resume streams. */
 function ticketFor(message: unknown, headers: McpMessage['headers']): Ticket | undefined {
   const { method, id, params } = message as {
     method?: unknown
@@ -159,7 +157,6 @@ function makeServer(
   server.setRequestHandler('tools/call', async ({ params }, { mcpReq }) => {
     const ended = new AbortController()
     if (earlier) {
-      // A cancelled request gets no response, and its stream is closed.
       void whenCancelled(app.context, earlier.client, mcpReq.id, ended.signal).then((cancelled) => {
         if (!cancelled) return
         void server.close()

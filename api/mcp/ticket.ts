@@ -1,7 +1,4 @@
-/**
- * Event ids of tool calls. Each event id contains the data of its call, so any API process can resume a
- * broken stream.
- */
+/** Each event id contains the data of its call, so any API process can resume a broken stream. */
 import type { EventStore } from '@modelcontextprotocol/server'
 import * as z from 'zod'
 import { Id } from '../../shared/contract/endpoint.ts'

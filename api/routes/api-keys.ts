@@ -71,8 +71,7 @@ export const revokeApiKey = route(
 const unknownKey = () => new Problem('not_found', 'The account has no API key with this id.')
 
 /**
- * Makes sure that the account can store another API key. At the limit, deletes revoked and expired keys
- * first.
+ * At the limit, deletes revoked and expired keys first.
  * @throws {Problem} `api_key_limit_reached` if all stored keys are valid
  */
 async function makeRoom(db: Queries, accountId: string): Promise<void> {

@@ -25,19 +25,16 @@ export interface Admission {
   sandboxId: string
   /** Whether an earlier request with the same Idempotency-Key created this sandbox. */
   replayed: boolean
-  /**
-   * `claimed`: the sandbox uses a warm pod. `cold`: its pod has yet to be created. Undefined if `replayed`.
-   */
+  /** `claimed` stands for a warm pod. `cold` means that the pod has yet to be created. */
   pod?: 'claimed' | 'cold'
   lifeMs: number
-  /** IDs of expired sandboxes that this admission marked as destroyed. Their pods have yet to be deleted. */
+  /** IDs of expired sandboxes that this admission marked as destroyed. */
   expired: string[]
 }
 
 type Order = ReturnType<typeof readOrder>
 
 /**
- * The returned `seconds` is the TTL.
  * @param maxTtl the account's maximum TTL, in seconds
  * @throws {Problem} `invalid_request` if this installation does not allow the image or the TTL
  */

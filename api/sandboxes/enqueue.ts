@@ -1,7 +1,4 @@
-/**
- * Enqueues jobs for workers after a row has changed. A failure is only logged, because the reconciler later
- * does the job's work.
- */
+/** A failure is only logged, because the reconciler later does the job's work. */
 import type { Context } from '../../shared/platform/context.ts'
 import type { Logger } from '../../shared/platform/log.ts'
 import { notify } from '../../shared/platform/notify.ts'

@@ -15,7 +15,6 @@ export async function loadSandbox(db: Queries, accountId: string, id: string): P
   return (await findSandboxOfAccount(db, { id, accountId })) ?? refuseMissing()
 }
 
-/** Interval between reads of the row, in case a notification was lost. */
 const rereadMs = 1_000
 
 export interface WaitOptions {
@@ -41,7 +40,6 @@ export async function awaitSettled({ context }: App, wait: WaitOptions): Promise
 }
 
 /**
- * @returns the sandbox, and the time in milliseconds until it expires
  * @throws {Problem} `not_found`, `sandbox_destroyed`, or `sandbox_starting` if it is not ready within 10 s
  */
 export async function awaitRunning(app: App, wait: Omit<WaitOptions, 'maxMs'>) {

@@ -14,7 +14,7 @@ import type { WorkerHealth } from './health.ts'
 
 const registryMs = 500
 const rereadMs = 250
-/** How long a worker is remembered as missing. Its commands are then marked as lost without another wait. */
+/** While a worker is remembered as missing, its commands are marked as lost without another wait. */
 const rememberMs = 10 * 60_000
 
 export class Candidates {
@@ -80,7 +80,6 @@ export class Candidates {
       const list = await this.listNow().catch(() => [])
       if (list.some(({ id }) => id === workerId)) return list
     }
-    // If the event loop stalled during the wait, waits again.
     return wasStalled(from) ? await this.waitFor(workerId) : []
   }
 }

@@ -39,7 +39,7 @@ export { CallLost, reportLost }
 
 export interface CallOptions {
   signal: AbortSignal
-  /** Maximum time from sending the call to its response. After that, the call is lost. */
+  /** After this time, the call is lost. */
   timeoutMs: number
   /**
    * The only worker that can serve the call. By default, every worker can, and the sandbox's slot owner is
@@ -58,13 +58,11 @@ export interface StreamAnswer {
   body: IncomingMessage
 }
 
-/** Thrown if the only worker that can serve a call is gone. */
 export class WorkerGone extends Error {
   override name = 'WorkerGone'
   override message = 'the worker is gone'
 }
 
-/** Thrown if another worker started the command with the given Idempotency-Key. */
 export class ExecOnAnotherWorker extends Error {
   override name = 'ExecOnAnotherWorker'
   readonly execId: string
@@ -226,7 +224,6 @@ export class Workers {
     throw id === undefined || isAlive ? noneAvailable() : new WorkerGone()
   }
 
-  /** Returns undefined if the worker does not accept the call. */
   private async offer(worker: ListedWorker, path: string, asked: WorkerRequest) {
     const { answer, handOver: handOverMs, longer } = this.health.livenessTimeouts
     const target: Omit<HandOver, 'agent'> = {

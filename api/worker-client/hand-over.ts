@@ -1,8 +1,6 @@
 /**
- * Sends a call to a worker in two steps. The body is sent only after the worker has accepted the call with
- * `100 Continue`.
- *
- * If the call fails before this response, it had no effect. If it fails later, its effect is unknown.
+ * The body is sent only after the worker has accepted the call with `100 Continue`. A call that fails earlier
+ * had no effect, and the effect of a call that fails later is unknown.
  */
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import { type Agent, request as openRequest } from 'node:https'
@@ -21,18 +19,15 @@ export interface HandOver {
   signal: AbortSignal
   /** Maximum time until the worker accepts the call. After that, the next worker is tried. */
   handOverMs: number
-  /** Maximum time from acceptance to the head of the response. After that, the call is lost. */
+  /** After this time, the call is lost. */
   timeoutMs: number
-  /**
-   * Starts watching the worker's liveness once the worker has accepted the call.
-   * @returns a function that stops watching. It is called when the response ends.
-   */
+  /** @returns a function that stops watching. It is called when the response ends. */
   watch(onTimeout: () => void, bytesMoved: () => number): () => void
 }
 
 /**
- * The response, of which only the head has been read, or the reason why the worker did not accept the call.
- * `stale` means that a reused connection had been closed. The call can be retried on a new connection.
+ * `notTaken` is the reason why the worker did not accept the call. `stale` means that a reused connection had
+ * been closed.
  */
 export type HandedOver = { response: IncomingMessage } | { notTaken: Error } | { stale: true }
 
@@ -127,7 +122,6 @@ export async function handOver(target: HandOver): Promise<HandedOver> {
 function sendJoined(body: Readable, request: ClientRequest): () => void {
   const send = () => {
     while (!request.writableNeedDrain) {
-      // Without a size, `read` returns all buffered data.
       const bytes = body.read()
       if (bytes === null) return
       request.write(bytes)

@@ -23,7 +23,6 @@ export interface Tunnel {
 }
 
 const openMs = 10_000
-/** Maximum time to send pending bytes to one side after the other side has closed. */
 const lingerMs = 5_000
 
 /** @throws {CallLost} if the worker does not respond */

@@ -24,7 +24,6 @@ const sources = {
   }),
 }
 
-/** Matches any single argument. */
 const anyArgument = '*'
 
 /**
@@ -87,7 +86,7 @@ function decideShellString(allowlist: readonly string[]): Decision {
   }
 }
 
-/** More arguments than the entry's words may follow. */
+/** Further arguments may follow the words of the entry. */
 function matches(entry: string, argv: readonly string[]): boolean {
   const words = wordsOf(entry)
   if (words.length > argv.length) return false

@@ -1,8 +1,6 @@
 /**
- * Translates patterns for files/grep to POSIX extended regular expressions, because implementations of grep
- * agree on nothing else.
- *
- * Common escapes of other dialects are translated. Patterns that POSIX cannot express are refused.
+ * Implementations of grep agree only on POSIX extended regular expressions. Common escapes of other dialects
+ * are translated, and patterns that POSIX cannot express are refused.
  */
 
 export const grepSyntax =
@@ -25,7 +23,6 @@ export function translateGrepPattern(pattern: string): GrepPattern {
 
 class Refused extends Error {}
 
-/** POSIX bracket contents for the class escapes `\d`, `\w`, `\s` and `\h`. */
 const classes: Record<string, string> = { d: '0-9', w: '[:alnum:]_', s: '[:space:]', h: '[:blank:]' }
 const isClass = (letter: string) => letter.toLowerCase() in classes
 const isNegatedClass = (letter: string) => letter !== letter.toLowerCase()

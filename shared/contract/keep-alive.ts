@@ -1,10 +1,7 @@
 /** Pings detect dead WebSocket connections, and prevent proxies from closing idle ones. */
 import type { WebSocket } from 'ws'
 
-/**
- * Number of bytes that may be written between pongs without delaying the next pong. A single pipe holds 64
- * KiB, so these bytes fit into the connection's buffers.
- */
+/** A single pipe holds 64 KiB, so 32 KiB fit into the connection's buffers. */
 const harmlessBytes = 32 * 1024
 const pauseMs = 250
 

@@ -1,11 +1,10 @@
-/** Copies bytes between the WebSocket of a port and a byte stream, both in the client and in the worker. */
+/** Runs both in the client and in the worker. */
 import type { Duplex } from 'node:stream'
 import type { WebSocket } from 'ws'
 import { PendingBytes } from '../lib/pending-bytes.ts'
 import { keepAlive } from './keep-alive.ts'
 import { limits } from './limits.ts'
 
-/** WebSocket close codes that the service sends for connections to ports. */
 export const portCloseCodes = {
   /** The server in the sandbox closed the connection. */
   ended: 1000,
@@ -49,7 +48,6 @@ export function carryPort(socket: WebSocket, stream: Duplex, { onEnd, onClose }:
   socket.on('error', () => socket.terminate())
   socket.on('close', (code, reason) => {
     liveness.stop()
-    // Discards the remaining bytes of the stream, because they can no longer be sent.
     stream.removeAllListeners('data').resume()
     for (let bytes = pending.shift(); bytes && !stream.destroyed; bytes = pending.shift()) stream.write(bytes)
     onClose(code, reason.toString())

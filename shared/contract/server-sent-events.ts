@@ -8,7 +8,6 @@ import { createParser, type EventSourceMessage } from 'eventsource-parser'
 export const inOneLine = (json: string): string =>
   json.replaceAll('\u0085', '\\u0085').replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029')
 
-/** @param id position in the output from which a client can resume */
 export const formatEvent = (id: string, name: string, data: object): string =>
   `id: ${id}\nevent: ${name}\ndata: ${inOneLine(JSON.stringify(data))}\n\n`
 

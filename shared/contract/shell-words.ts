@@ -9,7 +9,6 @@ export const quote = (word: string): string => `'${word.replaceAll("'", `'\\''`)
 /** A leading `=` is quoted, because zsh would replace the word with the path of a program. */
 export const posixWord = (word: string): string => (/^(?!=)[\w@%+=:,./-]+$/.test(word) ? word : quote(word))
 
-/** Matches control characters, line and paragraph separators, and characters that change the direction of text. */
 const interpreted = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u
 
 /**

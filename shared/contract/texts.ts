@@ -1,7 +1,4 @@
-/**
- * Schemas of strings and numbers. The API description can express all their limits (see
- * test/api/document.test.ts).
- */
+/** The API description can express all limits of these schemas (see test/api/document.test.ts). */
 import * as z from 'zod'
 import { limits } from './limits.ts'
 

@@ -1,4 +1,4 @@
-/** The table `account`. Only this file writes to it. */
+/** Only this file writes to the table `account`. */
 import { sql } from 'kysely'
 import type { Queries, Transactions } from './database.ts'
 import type { Account } from './entities/account.ts'
@@ -261,7 +261,7 @@ const suspendOne = statement<{ id: string; isDeleted: boolean }>()(
 )
 
 /**
- * Sets the suspension columns only. To suspend an account, call `suspend` in suspend.ts.
+ * To suspend an account, call `suspend` in suspend.ts.
  * @param isDeleted whether to also mark the account as deleted
  */
 export const markSuspended = (db: Queries, id: string, isDeleted: boolean) =>

@@ -1,4 +1,4 @@
-/** The table `api_key`. Only this file writes to it. */
+/** Only this file writes to the table `api_key`. */
 import { expressionBuilder, sql } from 'kysely'
 import type { Scope } from '../contract/endpoint.ts'
 import type { Queries } from './database.ts'
@@ -91,7 +91,6 @@ const toRotate = statement<{ id: string; accountId: string }>()(
       .where(isLive),
 )
 
-/** Returns one of the account's active keys, and the expiry of a replacement key with the same lifetime. */
 export const findApiKeyToRotate = (db: Queries, of: { id: string; accountId: string }) =>
   first(db.run(toRotate, of))
 

@@ -56,7 +56,6 @@ export const requestTimeouts: DatabaseTimeouts = {
   idle: 10_000,
 }
 
-/** Maximum number of connections that one account can use through `share`. Further statements wait. */
 const connectionsPerAccount = 3
 
 function numbered(sql: string): string {
@@ -120,8 +119,8 @@ async function transact<T>(
 }
 
 /**
- * Reports whether the connection is usable after an error. Only an error from PostgreSQL itself leaves the
- * connection usable, except 25006: connections to a demoted primary remain read-only.
+ * Only an error from PostgreSQL itself leaves the connection usable, except 25006: connections to a demoted
+ * primary remain read-only.
  */
 const leavesUsable = (error: unknown): boolean =>
   error instanceof Error && 'severity' in error && (error as { code?: string }).code !== '25006'
@@ -175,7 +174,7 @@ interface TypeParsers {
   setTypeParser(oid: number, parse: (text: string) => unknown): void
 }
 
-/** Parses `timestamptz` as Date and `bigint` as number. No `bigint` value exceeds 2^53. */
+/** No `bigint` value exceeds 2^53. */
 function parseTypes(types: TypeParsers): void {
   types.setTypeParser(1184, (text) => new Date(text))
   types.setTypeParser(20, Number)

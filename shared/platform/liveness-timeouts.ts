@@ -40,7 +40,6 @@ export interface LivenessTimeouts {
   longer: number
 }
 
-/** @returns whole milliseconds, as timers require */
 export function livenessTimeoutsOf(seconds: number): LivenessTimeouts {
   const share = (part: number) => Math.round(seconds * 1000 * part)
   return {

@@ -48,7 +48,6 @@ export class MemoryBudget {
     this.log = log
   }
 
-  /** @param accountId undefined for an unauthenticated request */
   open(accountId: string | undefined, kind: MemoryKind): Reservation {
     const owner = this.ofOwner.get(accountId) ?? {
       bytes: 0,
@@ -156,7 +155,6 @@ export class Reservation {
     this.bytes += bytes
   }
 
-  /** Returns false if the bytes would exceed a limit. */
   tryAdd(bytes: number): boolean {
     try {
       this.add(bytes)

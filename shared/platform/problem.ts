@@ -51,9 +51,9 @@ export function isOutage(error: unknown): boolean {
   return false
 }
 
-// Socket error codes; PostgreSQL's classes 08 (connection, except a protocol violation, which is a bug), 28 (wrong
-// password, or a role that may not log in), 53 (resources) and 57 (operator), and its codes for a missing database
-// (3D000), a lock timeout (55P03), a deadlock, a serialization failure, and a read-only, demoted primary (25006).
+// Socket error codes, and PostgreSQL's codes for lost connections, failed logins, exhausted resources,
+// operator intervention, lock timeouts, deadlocks and a read-only, demoted primary. Class 08 excludes a
+// protocol violation, which is a bug.
 const outageCodes =
   /^(ECONN|ENOENT|EPIPE|ETIMEDOUT|EHOST|ENET|ENOTFOUND|EAI_AGAIN|08(?!P01)|28|53|57|3D000|55P03|40P01|40001|25006)/
 // pg, pg-pool and ioredis report these errors without a code, as does a Redis server with too many clients.

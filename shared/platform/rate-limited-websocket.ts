@@ -15,8 +15,10 @@ export class RateLimitedWebSocket extends WebSocket {
   private readonly pauseReasons = new Set<'rate' | 'reader'>()
 
   /**
-   * Answers only the latest ping in each 10 ms, as RFC 6455 permits. A client would process thousands of
-   * pongs in one event-loop iteration. Requires `autoPong: false`.
+   * RFC 6455 permits answering only the latest ping. A client would process thousands of pongs in one
+   * event-loop iteration.
+   *
+   * Requires `autoPong: false`.
    */
   answerPings(): void {
     let latest: Buffer | undefined

@@ -17,7 +17,6 @@ import {
   randomBytes,
 } from 'node:crypto'
 
-/** The first byte of sealed data identifies the format. */
 const formats = { toPublicKey: 2, underRpcKey: 3 }
 const bytes = { keyId: 4, publicKey: 32, iv: 12, tag: 16 }
 

@@ -1,6 +1,5 @@
 import * as z from 'zod'
 
-/** The actual number of warm pods follows demand. */
 export interface PoolSize {
   min: number
   max: number

@@ -1,7 +1,6 @@
 /**
- * Over HTTP, a slow reader blocks the command, and a disconnect is noticed immediately. Jobs and Redis
- * streams provide no backpressure, and would store command, stdin and output in Redis. `bench/transport.ts`
- * compares them.
+ * Over HTTP, a slow reader blocks the command, and a disconnect is noticed immediately. `bench/transport.ts`
+ * compares HTTP with jobs and Redis streams.
  *
  * The API sends the body of a call only after the worker's `100 Continue`. A frozen worker therefore never
  * receives a command that the API has sent to another worker.

@@ -17,7 +17,6 @@ const fingerprint = /^[0-9a-f]{6}$/
 const Fingerprints = z.array(z.string().regex(fingerprint)).max(100)
 const KeyHolder = z.object({
   kind: z.enum(['api', 'worker']),
-  /** The host name and process ID, separated by a colon. */
   place: z.string().regex(/^[\w.-]{1,255}:\d{1,10}$/),
   /** Fingerprints in the order of the setting. The first key signs and seals. */
   keys: z.object({ JWT_SECRET: Fingerprints, SECRETS_KEY: Fingerprints, RPC_KEY: Fingerprints }),

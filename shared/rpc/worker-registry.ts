@@ -89,7 +89,6 @@ export async function listWorkers({
   return [...listed.values()]
 }
 
-/** Includes the entries of dead workers. */
 export async function findEntries(
   { redis, settings }: Pick<Context, 'redis' | 'settings'>,
   ids: readonly string[],

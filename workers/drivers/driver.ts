@@ -50,10 +50,7 @@ export interface Driver {
    */
   ready(pod: PodName, signal: AbortSignal, trial?: () => Promise<unknown>): Promise<void>
 
-  /**
-   * Resolves when the pod no longer exists. Idempotent. If a `uid` is given, a newer pod with the same name
-   * is kept.
-   */
+  /** Resolves when the pod no longer exists. If a `uid` is given, a newer pod with the same name is kept. */
   delete(pod: PodName): Promise<void>
 
   /** Includes dead pods, but no pods of other installations. */
@@ -159,14 +156,13 @@ export interface Process {
   stdout: Readable
   stderr: Readable
   /**
-   * Resolves when the process has ended. Never rejects. Output can still be read afterwards.
+   * Never rejects. Output can still be read after the process has ended.
    *
    * Kubernetes might not report the exit of a process that left input unread. Close such a process once its
    * exit is known from another source.
    *
-   * Kubernetes can also report a broken connection as exit code 0, so without a terminal, the Kubernetes
-   * driver reports exit code 0 as `lost`. To prove its success, a process has to exit with a different code
-   * or print a known string.
+   * Kubernetes can report a broken connection as exit code 0, so without a terminal, exit code 0 is reported
+   * as `lost`. To prove its success, a process has to exit with a different code or print a known string.
    */
   ended: Promise<ProcessExit>
   /** Absent without a terminal. Does nothing after the process has ended. */

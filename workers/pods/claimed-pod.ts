@@ -24,10 +24,6 @@ export async function assignPod(worker: PodsContext, sandboxId: string): Promise
   }
 }
 
-/**
- * @throws {PodGone} if the pod is no longer running
- * @throws {DriverUnavailable} if the pod could not be updated
- */
 async function assignToPod(
   { db, driver, reach }: Pick<PodsContext, 'db' | 'driver' | 'reach'>,
   sandbox: SandboxRow,

@@ -15,7 +15,6 @@ export async function createPod(worker: PodsContext, sandboxId: string): Promise
   const now = await readClock(db)
   const deadlineSeconds = Math.ceil((sandbox.expires_at.getTime() - now.getTime()) / 1000)
   const startMsLeft = startOf(sandbox).getTime() + worker.settings.sandbox.startSeconds * 1000 - now.getTime()
-  // The reconciler ends a sandbox that has expired or did not start in time.
   if (deadlineSeconds <= 0 || startMsLeft <= 0) return
 
   const late = AbortSignal.timeout(startMsLeft)

@@ -17,7 +17,7 @@ import type { Driver } from '../drivers/driver.ts'
 import { makeDemand } from './demand.ts'
 import { allowedStarts, type Plan, type PoolTarget, plan } from './plan.ts'
 
-/** Delay before a refused image is tried again. It doubles after each refusal, up to `max`. */
+/** The delay doubles after each refusal, up to `max`. */
 const backoffMs = { min: 5_000, max: 300_000 }
 
 export type PoolDecision = Pick<Plan, 'remove' | 'resume'> & { added: WarmPod[] }

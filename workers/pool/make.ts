@@ -37,10 +37,7 @@ export async function makeWarmPod(worker: PodsContext, row: WarmPod, signal: Abo
   }
 }
 
-/**
- * The row is deleted first, so that no create can claim a pod that is being deleted.
- * @returns false if the row no longer exists
- */
+/** The row is deleted first, so that no create can claim a pod that is being deleted. */
 export async function discardWarmPod(
   worker: Pick<PodsContext, 'db' | 'driver' | 'log' | 'reach'>,
   { name }: Pick<WarmPod, 'name'>,

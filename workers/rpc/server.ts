@@ -60,7 +60,6 @@ export class CallServer<Worker extends ServerContext> {
     return this.running.size === 0
   }
 
-  /** Waits until no RPC is running and no WebSocket is open, but for at most `ms` milliseconds. */
   async idle(ms: number): Promise<void> {
     const end = performance.now() + ms
     while (!this.isIdle && performance.now() < end) {

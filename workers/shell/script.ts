@@ -86,8 +86,8 @@ const enterAndPrint = ({ cwd }: ShellCommand, line: string): string =>
     : `echo ${line}`
 
 /**
- * The process that becomes the command first prints the sentinel and its pid. After the command has exited,
- * the script prints the sentinel on both streams, with the exit status on stdout.
+ * Before the command starts, the script prints the sentinel and the command's pid. Afterwards, the script
+ * prints the sentinel on both streams, with the exit status on stdout.
  *
  * A background child that keeps the streams open delays neither sentinel.
  * @param sentinel unguessable string that marks the end of the output

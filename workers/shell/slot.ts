@@ -1,6 +1,5 @@
 /**
  * A slot is a shell that waits in a pod for one command. Opening a slot takes most of a command's start time.
- * Running the command in the slot then takes a single write.
  */
 import { randomBytes } from 'node:crypto'
 import { type Readable, Writable } from 'node:stream'

@@ -32,10 +32,10 @@ export interface TerminalOptions {
 const fileOf = (id: string) => `/tmp/.sandlot-${id}`
 
 /**
- * Resolves before any input is sent. If this function rejects, the command has not run.
+ * Resolves with the session leader's pid before any input is sent. If this function rejects, the command has
+ * not run.
  *
- * The returned pid is that of the session leader. A terminal's stdin cannot be closed to signal EOF; send
- * byte 4 (Ctrl-D) instead.
+ * A terminal's stdin cannot be closed to signal EOF; send byte 4 (Ctrl-D) instead.
  * @throws {PodGone} if the pod is not running
  * @throws {PodExhausted} if the pod has exhausted a resource that the command, or the file that contains it,
  *   needs

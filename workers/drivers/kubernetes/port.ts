@@ -37,7 +37,6 @@ export async function openPort(
 
 class PortForward implements Protocol {
   readonly name = 'v4.channel.k8s.io'
-  /** Channels that have received their first message, which contains only the port number. */
   private readonly begun = new Set<number>()
   private lingering: NodeJS.Timeout | undefined
   private end = (_: ProcessExit): void => {}

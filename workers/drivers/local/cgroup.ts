@@ -43,9 +43,8 @@ export function listCgroupParents(groups: string, mounts: string): CgroupParent[
     const named = version === 2 ? '' : controllers[0]
     if (named === undefined) return []
     const path = own.find((group) => group.controllers.includes(named))?.path ?? '/'
-    // In version 2, only the root group can contain both a process and children with limits. In version 1,
-    // the path may belong to another view of the hierarchy, in a container. So the mount point is a candidate
-    // too.
+    // In version 2, only the root group can contain both a process and children with limits. In a
+    // version 1 container, the path may belong to another view of the hierarchy.
     return [join(mountpoint, path), mountpoint].map((folder) => ({ version, controllers, folder }))
   })
 }
@@ -89,7 +88,6 @@ export function makeCgroup(parent: CgroupParent, name: string, limits: Limits): 
   return folder
 }
 
-/** Values by file name, in the order in which to write them. */
 export function limitFiles(version: 1 | 2, controller: Controller, limits: Limits): Record<string, string> {
   const memory = String(Math.floor(limits.memory))
   const quota = String(Math.max(1000, Math.round(limits.cpu * cpuPeriodUs)))

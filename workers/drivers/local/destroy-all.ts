@@ -3,7 +3,6 @@ import { killPod } from './kill-pod.ts'
 import { withLock } from './lock.ts'
 import { readPods } from './state.ts'
 
-/** Includes the sandboxes of other installations. @returns the number of sandboxes */
 export async function destroyAllSandboxes(directory: string): Promise<number> {
   const pods = await readPods(directory)
   const results = await Promise.allSettled(

@@ -195,7 +195,6 @@ export class LocalDriver implements Driver {
       } catch (error) {
         if (error instanceof PortRefused) throw error
         if (!(error instanceof NoAnswer)) {
-          // The connection may have broken because the sandbox has ended.
           await this.findAlive(name)
           throwUnavailable(error)
         }
@@ -231,7 +230,6 @@ export class LocalDriver implements Driver {
     return pod && (uid === undefined || pod.uid === uid) ? pod : undefined
   }
 
-  /** @throws {PodGone} if the pod is dead or does not exist */
   private async findAlive(name: PodName): Promise<LocalPod> {
     const pod = await this.find(name)
     if (!pod) throw new PodGone(`the sandbox ${name.name} does not exist`)

@@ -15,10 +15,7 @@ const maxIntervalMs = 10_000
 const maxDutyCycle = 1 / 30
 const findMs = 30_000
 
-/**
- * @param max files and folders per pod
- * @param onExceeded several workers may call this for the same pod
- */
+/** @param max files and folders per pod */
 export async function enforceInodeQuota(
   directory: string,
   max: number,

@@ -76,7 +76,6 @@ const architectures: Record<string, { audit: number; column: 0 | 1 }> = {
   x64: { audit: 0xc000003e, column: 0 },
   arm64: { audit: 0xc00000b7, column: 1 },
 }
-/** On x86-64, system call numbers from this one on belong to the x32 ABI. */
 const x32Bit = 0x40000000
 
 const EPERM = 1
@@ -88,10 +87,6 @@ const retErrno = 0x00050000
 const load = (offset: number) => instruction(0x20, offset)
 const answer = (value: number) => instruction(0x06, value)
 const fail = (errno: number) => answer(retErrno | errno)
-/**
- * Continues with the next instruction if the loaded value equals `value`, and skips `skip` instructions if
- * not.
- */
 const equals = (value: number, skip: number) => instruction(0x15, value, 0, skip)
 const differs = (value: number, skip: number) => instruction(0x15, value, skip, 0)
 const reaches = (value: number, skip: number) => instruction(0x35, value, 0, skip)

@@ -19,7 +19,6 @@ import { isAlive, type ProcessId } from './process-id.ts'
 export interface LocalPod {
   name: string
   uid: string
-  /** Absent for a warm pod. */
   sandboxId?: string | undefined
   installationId: string
   /**
@@ -29,12 +28,12 @@ export interface LocalPod {
   born: number
   deadline: number
   isolation: Isolation
-  /** The sandbox's user ID on the host. Absent if it is the worker's own. */
   hostUid?: number
   cgroups: string[]
 }
 
 /**
+ * How a sandbox is isolated from the host:
  * - `root`: root runs bwrap, and the sandbox's user has a separate user ID on the host and a user namespace
  * - `root-no-userns`: like `root`, but without the user namespace
  * - `user`: an ordinary user runs bwrap
