@@ -1,4 +1,6 @@
-/** Closes long-lived connections (streams, terminals, uploads) within a second after their API key is revoked. */
+/**
+ * Closes long-lived connections (streams, terminals, uploads) within a second after their API key is revoked.
+ */
 import type { ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Context } from '../../shared/platform/context.ts'

@@ -26,7 +26,10 @@ export interface LoadedExec {
   options: CallOptions & { workerId: string }
 }
 
-/** @throws {Problem} `not_found` if the sandbox does not exist, or `exec_not_found` if the command does not exist */
+/**
+ * @throws {Problem} `not_found` if the sandbox does not exist, or `exec_not_found` if the command does not
+ *   exist
+ */
 export async function loadExec(app: App, asking: ExecLookup): Promise<LoadedExec> {
   const sandbox = await loadSandbox(app.context.db, asking.account.id, asking.params.id)
   return loadInSandbox(app, sandbox, asking)

@@ -25,7 +25,8 @@ export function makeHostCheck(allowed: readonly string[], own: string): HostChec
     if (!host || !(allowsAny || isKnown(host))) throw foreignHost(given)
     if (origin === undefined) return
     const page = originHost(origin)
-    // Over TLS, the certificate proves the page's host name. Over plain HTTP, any name may resolve to this service.
+    // Over TLS, the certificate proves the page's host name. Over plain HTTP, any name may resolve to this
+    // service.
     const isOwn = page?.isSecure && page.host.whole === host.whole
     if (!page || !(isOwn || isKnown(page.host))) throw foreignOrigin(origin)
   }

@@ -70,7 +70,8 @@ async function answerEarlier(app: App, routes: ServedRoute[], incoming: McpMessa
     ...(ticket && { eventStore: numberEvents(ticket, resumed?.next), retryInterval: resumption.retryMs }),
   })
   await server.connect(transport)
-  // When this process stops, a client that can resume reconnects to another process. Other clients get an error.
+  // When this process stops, a client that can resume reconnects to another process. Other clients get an
+  // error.
   const end = () => (ticket?.command || hasDisconnected(signal)) && void server.close()
   addAbortListener(signal, end)
   return transport.handleRequest(request, { parsedBody: message })
@@ -140,7 +141,9 @@ function ticketFor(message: unknown, headers: McpMessage['headers']): Ticket | u
   }
 }
 
-/** @param earlier set for earlier protocol versions, in which a client cancels a call with a separate message */
+/**
+ * @param earlier set for earlier protocol versions, in which a client cancels a call with a separate message
+ */
 function makeServer(
   app: App,
   routes: ServedRoute[],

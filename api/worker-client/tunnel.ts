@@ -69,7 +69,8 @@ export function join(
   for (const [from, to] of pairs) {
     if ('setNoDelay' in from && typeof from.setNoDelay === 'function') from.setNoDelay(true)
     from.on('error', () => from.destroy())
-    // A client may have closed its socket while the worker was responding. A closed socket emits no further events.
+    // A client may have closed its socket while the worker was responding. A closed socket emits no further
+    // events.
     if (from.destroyed) closeSoon(to)
     else from.on('close', () => closeSoon(to))
     from.pipe(to)

@@ -54,7 +54,7 @@ export function livenessTimeoutsOf(seconds: number): LivenessTimeouts {
     keepAlive: share(5 / 3),
     shell: share(5 / 3),
     slot: share(1),
-    // With the default setting, callers allow 20 s. This extends them in proportion to the setting.
+    // With the default setting, callers allow 20 s. The 20 s grow in proportion to the setting.
     longer: Math.max(0, Math.round((seconds / defaultSeconds - 1) * 20_000)),
   }
 }

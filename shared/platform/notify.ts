@@ -18,7 +18,9 @@ export class Notifications {
   private readonly waiting = new Map<string, Set<() => void>>()
   private readonly handlers: ((sandboxId: string) => void)[] = []
 
-  /** @param subscriber a dedicated Redis connection, because a subscribed connection cannot run other commands */
+  /**
+   * @param subscriber a dedicated Redis connection, because a subscribed connection cannot run other commands
+   */
   constructor(subscriber: Redis) {
     // ioredis subscribes again after an outage.
     void subscriber.subscribe(...Object.values(channels)).catch(() => {})

@@ -52,8 +52,8 @@ export function isOutage(error: unknown): boolean {
 }
 
 // Socket errors, and PostgreSQL's codes: 08 connection, 28 login, 53 resources, 57 operator, 3D000 missing
-// database, 55P03 lock timeout, 40P01 deadlock, 40001 serialization failure, 25006 read-only (demoted primary).
-// 08P01 is a protocol violation, which is a bug.
+// database, 55P03 lock timeout, 40P01 deadlock, 40001 serialization failure, 25006 read-only (demoted
+// primary). 08P01 is a protocol violation, which is a bug.
 const outageCodes =
   /^(ECONN|ENOENT|EPIPE|ETIMEDOUT|EHOST|ENET|ENOTFOUND|EAI_AGAIN|08(?!P01)|28|53|57|3D000|55P03|40P01|40001|25006)/
 // pg, pg-pool and ioredis report these errors without a code, as does a Redis server with too many clients.

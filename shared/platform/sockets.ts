@@ -82,7 +82,8 @@ export function makeChunkLimit(now?: () => number): (bytes: number) => boolean {
 function limitChunks(request: IncomingMessage): void {
   const isExceededBy = makeChunkLimit()
   const push = request.push.bind(request)
-  // Node's parser passes every chunk to `push`. A 'data' listener would start the stream before its reader is attached.
+  // Node's parser passes every chunk to `push`. A 'data' listener would start the stream before its reader is
+  // attached.
   request.push = (chunk: Buffer | null, encoding) => {
     if (chunk !== null && isExceededBy(chunk.length)) {
       request.socket.destroy()

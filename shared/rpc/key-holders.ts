@@ -43,7 +43,10 @@ export function announceKeys({ redis, settings }: Pick<Context, 'redis' | 'setti
   }
 }
 
-/** Reads the last ten seconds. The entries are not signed, because they grant no access. */
+/**
+ * Returns the processes that published fingerprints in the last ten seconds. The entries are not signed,
+ * because they grant no access.
+ */
 export async function listKeyHolders(redis: Redis): Promise<KeyHolder[]> {
   const found: (string | null)[] = []
   for await (const names of redis.scanStream({ match: `${prefix}*`, count: 1_000 })) {

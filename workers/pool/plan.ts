@@ -6,7 +6,9 @@ export const poolLimits = {
   agingMs: 55 * 60_000,
   /** Maximum number of pods that start at the same time: a share of all pods, between `min` and `max`. */
   starts: { share: 1 / 4, min: 2, max: 16 },
-  /** A refill yields to pods that clients are waiting for. After this time, a refill starts one pod of its own alongside them. */
+  /**
+   * A refill yields to pods that clients are waiting for. After this time, a refill starts one pod anyway.
+   */
   yieldMs: 10_000,
   /**
    * A claimed sandbox's first commands run fast while no pod is starting. Does not apply if more than half of
