@@ -1,4 +1,3 @@
-/** The objects that all routes of an API process share. */
 import type { Context } from '../shared/platform/context.ts'
 import { ApiKeys } from './auth/api-keys.ts'
 import { makeDummyHashes } from './auth/dummy-hashes.ts'

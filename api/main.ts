@@ -4,7 +4,6 @@ import { readSettings, SettingsError } from '../shared/platform/settings.ts'
 import { exitWhenStalled } from '../shared/platform/stall.ts'
 import { openApi } from './server.ts'
 
-/** Time that shutdown allows for sending the last responses and closing connections. */
 const closeMs = 8_000
 const maxMsAfterError = 12_000
 

@@ -1,4 +1,3 @@
-/** The public HTTP server and the internal server (health and metrics) of an API process. */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { Server as SocketServer } from 'node:net'
@@ -21,8 +20,7 @@ import { serveUpgrades, shouldUpgradeCallback } from './http/websocket.ts'
 import { served } from './routes/index.ts'
 
 /**
- * Idle timeout of connections. It exceeds the idle timeout of common load balancers, so that the load
- * balancer closes the connection first.
+ * Exceeds the idle timeout of common load balancers, so that the load balancer closes the connection first.
  */
 const keepAliveMs = 75_000
 const headMs = 20_000
@@ -32,21 +30,13 @@ const checkEveryMs = 5_000
  * sandbox.
  */
 const uploadMs = 25 * 60 * 60 * 1000
-/**
- * Maximum size of the request line and headers, in bytes. A file path and two patterns of maximum length fit
- * even if every character is percent-encoded.
- */
 const headerBytes = 128 * 1024
-/**
- * Time to send error responses for aborted requests during shutdown. With default settings, shutdown takes
- * less than the 15 s that a supervisor allows.
- */
+/** With default settings, shutdown takes less than the 15 s that a supervisor allows. */
 const lastResponseMs = 1_500
 const unusedMs = 1_000
 const internalMs = 1_000
 const firstTryMs = 1_000
 
-/** @throws {SettingsError} if a setting that only API processes read is invalid */
 export function openApi(context: Context) {
   const app = openApp(context)
   const requests = new OpenRequests()
@@ -64,7 +54,6 @@ export function openApi(context: Context) {
     },
     serve,
   )
-  // The route sends 100 Continue after authentication.
   server.on('checkContinue', serve)
   server.keepAliveTimeout = keepAliveMs
   const endTunnels = serveUpgrades(server, handle)
@@ -79,7 +68,6 @@ export function openApi(context: Context) {
   )
   return {
     /**
-     *
      * @returns the actual port numbers, even if a configured port is 0
      * @throws {SettingsError} if a port is in use or the process is not allowed to listen on it
      */
@@ -163,10 +151,7 @@ function refuseUnknown(koa: RouterContext) {
   throw new Problem('method_not_allowed', `This route accepts ${methods.join(', ')}.`)
 }
 
-/**
- * Closes a server. Connections that are still open after `maxMs` are destroyed.
- * @param endsIdle whether to close idle connections immediately instead of after `keepAliveMs`
- */
+/** @param endsIdle whether to close idle connections immediately instead of after `keepAliveMs` */
 async function finish(server: Server, maxMs: number, { endRest = () => {}, endsIdle = true } = {}) {
   if (!server.listening) return
   const closed = new Promise((resolve) => {

@@ -1,6 +1,5 @@
 import { Migration } from '@mikro-orm/migrations'
 
-/** Creates the complete database schema of version 0.1.0. */
 export class First extends Migration {
   override up(): void {
     // The clock that all processes use. Unlike now(), it advances during a transaction. Tests replace this
@@ -9,8 +8,6 @@ export class First extends Migration {
       create function sandlot_now() returns timestamptz(3) language sql volatile
       as $$ select clock_timestamp()::timestamptz(3) $$`)
 
-    // Returns the billed time of one sandbox within [since, until), in milliseconds. A sandbox is billed from
-    // the time it is ready until it is destroyed or expires.
     this.addSql(`
       create function billed_ms(
         ready timestamptz, destroyed timestamptz, expires timestamptz, since timestamptz, until timestamptz
@@ -113,7 +110,6 @@ export class First extends Migration {
         check (destroyed_at <= reaped_at)
       )`)
     this.addSql(`create index sandbox_by_account on sandbox (account_id, id desc)`)
-    // Lists active sandboxes without reading the account's destroyed sandboxes.
     this.addSql(`create index sandbox_active on sandbox (account_id, id desc) where destroyed_at is null`)
     // Ensures that no two sandboxes share a pod. The index also serves to look up the sandbox of a pod.
     this.addSql(`create unique index sandbox_pod on sandbox (pod_name) where reaped_at is null`)
@@ -122,7 +118,7 @@ export class First extends Migration {
       `create index sandbox_starting on sandbox (created_at) where ready_at is null and destroyed_at is null`,
     )
     this.addSql(`create index sandbox_metadata on sandbox (id) where metadata <> '{}'`)
-    // Used by the reconciler. The index has one entry per existing pod, so it does not grow with the table.
+    // The index has one entry per existing pod, so it does not grow with the table.
     this.addSql(`create index sandbox_unreaped on sandbox (expires_at) where reaped_at is null`)
     // Both key columns are fixed at admission, so the sandboxes of a month form one range of this index.
     this.addSql(
@@ -170,7 +166,6 @@ export class First extends Migration {
       )`)
     this.addSql(`create index warm_pod_ready on warm_pod (image, born_at) where ready_at is not null`)
 
-    // Usage per day of sandboxes whose rows have been deleted.
     this.addSql(`
       create table usage_day (
         account_id text not null references account on delete cascade,
@@ -180,7 +175,7 @@ export class First extends Migration {
         primary key (account_id, day)
       )`)
 
-    // Commands and their exit statuses. The output of commands is kept only in the worker's memory.
+    // The output of commands is kept only in the worker's memory.
     this.addSql(`
       create table exec (
         id text primary key,
@@ -238,7 +233,6 @@ export class First extends Migration {
         unique nulls not distinct (account_id, sandbox_id, name)
       )`)
     this.addSql(`create index secret_by_sandbox on secret (sandbox_id) where sandbox_id is not null`)
-    // A trigger deletes a sandbox's secrets in the transaction that destroys the sandbox.
     this.addSql(`
       create function delete_secrets_of_sandbox() returns trigger language plpgsql
       as $$ begin delete from secret where sandbox_id = new.id; return null; end $$`)

@@ -15,7 +15,6 @@ export const isStarting = (error: unknown): boolean =>
 const again =
   'Then run `npm run migrate` again. It continues after the last completed step. The old version can keep running.'
 
-/** Returns a message that names the cause and the next step. */
 export function describeFailure(error: unknown): string {
   const failed = error instanceof MigrationFailed ? error : undefined
   const { code = '', message } = (failed?.cause ?? error) as NodeJS.ErrnoException

@@ -1,4 +1,3 @@
-/** Acquires table locks for migrations without blocking other statements for long. */
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
@@ -16,9 +15,7 @@ interface Connection {
 
 const pauseMs = { initial: 250, max: 5_000 }
 
-/**
- * Runs a callback, and retries it after each lock timeout or deadlock. The pauses let waiting requests run.
- */
+/** Retries after each lock timeout or deadlock. The pauses let waiting requests run. */
 export async function retryLocks<T>(work: () => Promise<T>, { report, execute }: Connection): Promise<T> {
   for (let pause = pauseMs.initial; ; pause = Math.min(pause * 2, pauseMs.max)) {
     try {

@@ -1,7 +1,4 @@
-/**
- * Runs the migrations on a single connection. Its session-level advisory lock lets only one process migrate
- * at a time.
- */
+/** A session-level advisory lock lets only one process migrate at a time. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Migrator } from '@mikro-orm/migrations'
 import { makeOrm } from '../shared/data/database.ts'
@@ -29,12 +26,10 @@ const closeMs = 3_000
 
 export interface MigrateOptions {
   report?: Report
-  /** The migrations to apply, oldest first. */
   list?: ListedMigration[]
 }
 
 /**
- *
  * @returns the names of the applied migrations
  * @throws {MigrationFailed} if a migration fails. The cause is PostgreSQL's error.
  */
@@ -100,8 +95,8 @@ interface Connection {
 }
 
 /**
- * Acquires the advisory lock by polling. A blocking statement would hold a snapshot, and a concurrent index
- * build by the lock's holder would wait for that snapshot. Both would be deadlocked.
+ * A blocking statement would hold a snapshot, and a concurrent index build by the lock's holder would wait
+ * for that snapshot. The lock is therefore polled.
  */
 async function acquireLock(connection: Connection, report: Report): Promise<void> {
   const tryLock = {

@@ -9,13 +9,11 @@ import { retryLocks } from './locks.ts'
 
 export type Report = (line: string) => void
 
-/** Target duration of one backfill batch. The batch size is adjusted to reach this duration. */
 const batchMs = 200
 const batchRows = { initial: 1_000, min: 100, max: 20_000 }
 const reportEveryMs = 5_000
 
 export abstract class Online extends Migration {
-  /** The migration runner sets this property. */
   report: Report = () => {}
 
   override isTransactional(): boolean {
@@ -24,7 +22,7 @@ export abstract class Online extends Migration {
 
   abstract override up(): Promise<void>
 
-  /** Runs statements in one transaction. They must finish immediately once they have acquired their locks. */
+  /** The statements must finish immediately once they have acquired their locks. */
   protected async change(...statements: string[]): Promise<void> {
     // PostgreSQL runs all statements of one simple-query message in one transaction.
     await this.retrying(() => this.execute(statements.join(';\n')))
@@ -74,7 +72,6 @@ export abstract class Online extends Migration {
     await this.change(`drop index if exists ${name}`, `alter index ${name}_new rename to ${name}`)
   }
 
-  /** Updates rows in batches, in the order of the primary key `id`. */
   protected async fill(table: string, set: string, where: string): Promise<void> {
     const [all] = await this.execute(
       'select greatest(reltuples, 0)::bigint as rows from pg_class where oid = ?::regclass',

@@ -1,7 +1,4 @@
-/**
- * Reports the progress of index builds. Each build is a single statement, so another connection polls its
- * progress.
- */
+/** An index build is a single statement, so another connection polls its progress. */
 import { sql } from 'kysely'
 import { openDatabase } from '../shared/data/database.ts'
 import { statement } from '../shared/data/statement.ts'
@@ -20,10 +17,6 @@ const indexes = statement()(
     from pg_stat_progress_create_index where datname = current_database()`,
 )
 
-/**
- * Polls until disposed.
- * @param report called whenever the progress has changed
- */
 export function reportMigrationProgress(
   databaseUrl: string,
   report: (progress: string) => void,

@@ -1,7 +1,6 @@
 /**
- * `npm run migrate`: applies all pending migrations. The old version can keep running during the migration.
- *
- * With `--wait SECONDS`, the command waits up to that long until PostgreSQL accepts connections.
+ * The old version can keep running during the migration. With `--wait SECONDS`, the command waits up to that
+ * long until PostgreSQL accepts connections.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'

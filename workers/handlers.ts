@@ -1,4 +1,4 @@
-/** Maps each RPC to its handler. The compiler reports an RPC without a handler. */
+/** The compiler reports an RPC without a handler. */
 import { attachPath, portPath } from '../shared/rpc/calls.ts'
 import { attach } from './exec/attach.ts'
 import { exec, getExec, runningPids, stopExec } from './exec/calls.ts'

@@ -2,7 +2,6 @@ import closeWithGrace from 'close-with-grace'
 import { readSettings, SettingsError } from '../shared/platform/settings.ts'
 import { startWorker } from './worker.ts'
 
-/** Time for announcing the shutdown and closing connections, in addition to the drain. */
 const closeMs = 5_000
 const maxDrainMsAfterError = 20_000
 

@@ -29,10 +29,7 @@ import { CallServer } from './rpc/server.ts'
 import { followWorkers } from './shell/slot-owner.ts'
 import { SlotPool } from './shell/slot-pool.ts'
 
-/**
- * Time limits for announcing the shutdown and for closing connections. Both can hang while Redis or
- * PostgreSQL is unavailable.
- */
+/** Announcing the shutdown and closing connections can hang while Redis or PostgreSQL is unavailable. */
 const announceMs = 1_000
 const closeMs = 3_000
 
@@ -74,8 +71,7 @@ export async function startWorker(settings: Settings, { reach = () => {} }: Work
 
   return {
     /**
-     * Drains the worker for at most `maxMs`, then closes it. Another worker or the reconciler completes the
-     * remaining work.
+     * Drains the worker for at most `maxMs`. Another worker or the reconciler completes the remaining work.
      */
     async stop(maxMs = settings.drainSeconds * 1000) {
       stopping.abort()
@@ -89,9 +85,7 @@ export async function startWorker(settings: Settings, { reach = () => {} }: Work
     },
   }
 
-  /**
-   * Waits until no command is running, and all exit statuses have been stored and delivered to their clients.
-   */
+  /** Also waits until all exit statuses have been stored and delivered to their clients. */
   async function drainCommands(end: number) {
     callServer.refuseNew()
     const leftMs = () => Math.max(0, end - performance.now())
@@ -152,7 +146,7 @@ async function openParts(context: Context, id: string, reach: ExecContext['reach
   }
 }
 
-/** Waits until the database is reachable and its migrations have run. Returns the installation ID. */
+/** Waits until the database is reachable and its migrations have run. */
 async function waitForInstallation(db: Database, log: Logger): Promise<string> {
   for (let isLogged = false; ; isLogged = true) {
     try {

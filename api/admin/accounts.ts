@@ -1,4 +1,3 @@
-/** Operator commands that list, suspend and delete accounts, and reset passwords. */
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import Scrypt from 'scrypt-kdf'
@@ -14,13 +13,9 @@ interface AccountLine {
   email: string
 }
 
-/**
- * Maximum time that the command waits for workers to delete an account. Workers then continue in the
- * background.
- */
+/** Maximum time that the command waits for workers to delete an account. */
 const retryBudgetMs = 60_000
 
-/** Lists all accounts, oldest first. */
 export async function listAccounts(db: Queries): Promise<Report> {
   const rows = await listAccountsWithUsage(db)
   const data = rows.map((row) => ({
@@ -45,17 +40,13 @@ export async function listAccounts(db: Queries): Promise<Report> {
   return { value: { data }, text: showColumns([head, ...cells]).join('\n') }
 }
 
-/** Ends all login sessions of an account immediately. */
 export async function revokeSessionsOf(db: Queries, { id, email }: AccountLine): Promise<Report> {
   await revokeAllSessions(db, id)
   const text = `All sessions of ${email} have ended. Its API keys remain valid.`
   return { value: { id, email, sessions_ended: true }, text }
 }
 
-/**
- * Replaces a forgotten password with a random one and ends all login sessions of the account.
- * @param logN base-2 logarithm of the scrypt cost parameter N
- */
+/** Replaces a forgotten password with a random one and ends all login sessions of the account. */
 export async function resetPasswordOf(db: Queries, account: AccountLine, logN: number): Promise<Report> {
   const password = randomBytes(15).toString('base64url')
   const hash = Buffer.from(await Scrypt.kdf(password, { logN }))
@@ -66,7 +57,7 @@ Change the password with \`sandlot account password\`.`
   return { value: { ...account, password, sessions_ended: true }, text }
 }
 
-/** Suspends an account. Its API keys are refused within a second, and the reconciler deletes its sandboxes' pods. */
+/** The account's API keys are refused within a second. The reconciler deletes its sandboxes' pods. */
 export async function suspendAccount(db: Database, account: AccountLine): Promise<Report> {
   const { length: ended } = await suspend(db, account.id)
   return {
@@ -75,10 +66,7 @@ export async function suspendAccount(db: Database, account: AccountLine): Promis
   }
 }
 
-/**
- * Lifts the suspension of an account.
- * @throws if the account is being deleted
- */
+/** @throws if the account is being deleted */
 export async function unsuspendAccount(db: Database, { id, email }: AccountLine): Promise<Report> {
   if (!(await unsuspend(db, id))) throw new Error(`${email} is being deleted. A deletion cannot be undone.`)
   return { value: { id, email, state: 'active' }, text: `${email} is active.` }

@@ -1,4 +1,3 @@
-/** Lists the cryptographic keys that each process holds, for operators who rotate a key. */
 import type { Redis } from 'ioredis'
 import { type KeyHolder, type KeyName, keyNames, listKeyHolders } from '../../shared/rpc/key-holders.ts'
 import { type Report, showColumns } from './report.ts'
@@ -6,7 +5,6 @@ import { type Report, showColumns } from './report.ts'
 interface Missing {
   key: KeyName
   fingerprint: string
-  /** Processes that need the key but do not have it. */
   processes: string[]
 }
 

@@ -1,4 +1,4 @@
-/** Overrides limits for one account. A change takes effect within a second. */
+/** A change takes effect within a second. */
 import {
   changeOverrides,
   type OverrideColumn,
@@ -64,7 +64,6 @@ export async function showLimits(
   return { value: { id, email, limits: own }, text: lines.join('\n') }
 }
 
-/** Null means that the setting applies. */
 export const limitOverridesOf = (row: Overrides): LimitOverrides =>
   Object.fromEntries(limitNames.map((name) => [name, row[limits[name].column] ?? null])) as LimitOverrides
 

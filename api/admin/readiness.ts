@@ -1,10 +1,9 @@
-/** Shows operators the /readyz response of one process. `kubectl get --raw` omits the body of a 503 response. */
+/** `kubectl get --raw` omits the body of a 503 response. */
 import * as z from 'zod'
 import { type Report, showColumns } from './report.ts'
 
 const Readiness = z.object({
   status: z.string(),
-  /** State of each component: `ok`, or the reason why the component is not ready. */
   parts: z.record(z.string(), z.string()),
   /** Number of commands that the worker still serves. APIs omit it. */
   execs: z.number().optional(),
@@ -13,7 +12,7 @@ const Readiness = z.object({
 const responseMs = 10_000
 
 /**
- * Requests /readyz and formats the response. The exit code is 1 if the process is not ready.
+ * The exit code is 1 if the process is not ready.
  * @param address base URL of the process's internal port
  * @throws with a message for the terminal if the process does not respond
  */

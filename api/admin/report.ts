@@ -1,4 +1,3 @@
-/** The output of an operator command. */
 export interface Report {
   /** The object printed with `--json`. */
   value: object

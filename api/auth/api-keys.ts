@@ -1,8 +1,6 @@
 /**
- * API keys. The database stores only the SHA-256 hash of a key.
- *
- * Each process caches a valid key for less than a second, so a revoked key is refused everywhere within a
- * second.
+ * The database stores only the SHA-256 hash of a key. Each process caches a valid key for less than a second,
+ * so a revoked key is refused everywhere within a second.
  */
 import { hash as digest, randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
@@ -11,20 +9,19 @@ import type { Bucket, Scope } from '../../shared/contract/endpoint.ts'
 import { findApiKey, markUsed } from '../../shared/data/api-keys.ts'
 import type { Context } from '../../shared/platform/context.ts'
 
-/** An API key together with the account data that every request needs. */
 export interface FoundKey {
   id: string
   accountId: string
   scope: Scope
   suspended: boolean
-  /** The account's command allowlist. Null means that every command is allowed. */
+  /** Null means that every command is allowed. */
   allowlist: string[] | null
   overrides: Overrides
 }
 
 /** Limits that an operator has set for one account. Rates are per minute. */
 export interface Overrides extends Partial<Record<Bucket, number>> {
-  /** Maximum TTL of a sandbox, in seconds. */
+  /** Maximum TTL of a sandbox. */
   sandboxSeconds?: number
 }
 
@@ -41,7 +38,6 @@ export function makeApiKey() {
   return { raw, hash: digest('sha256', raw, 'buffer'), lastFour: raw.slice(-4) }
 }
 
-/** Reports whether a key has the right prefix, length and checksum. */
 export function isWellFormed(raw: string): boolean {
   const at = apiKeyPrefix.length + characters.random
   return (
@@ -63,9 +59,7 @@ export class ApiKeys {
   }
 
   /**
-   *
-   * @param mayAsk called before the database is queried for a key that is not cached. To prevent the query,
-   *   it throws.
+   * @param mayAsk called before the database is queried for a key that is not cached.
    * @returns undefined if the key is unknown, revoked or expired
    */
   async find(raw: string, mayAsk: () => void = () => {}): Promise<FoundKey | undefined> {
@@ -74,7 +68,6 @@ export class ApiKeys {
     return found
   }
 
-  /** Stores pending `last_used_at` values and stops the flush timer. */
   async close(): Promise<void> {
     clearInterval(this.timer)
     await this.writeUsed()
@@ -108,9 +101,7 @@ export class ApiKeys {
     return row && toFoundKey(row)
   }
 
-  /**
-   * Stores `last_used_at` for all keys used since the last flush. Each row is written at most once a minute.
-   */
+  /** Each row is written at most once a minute. */
   private async writeUsed(): Promise<void> {
     if (this.used.size === 0) return
     const ids = [...this.used]

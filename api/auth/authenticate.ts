@@ -1,4 +1,4 @@
-/** Authenticates requests. Each route accepts either API keys or session tokens, never both. */
+/** Each route accepts either API keys or session tokens, never both. */
 import type { Credential, Endpoint, Scope } from '../../shared/contract/endpoint.ts'
 import { findSession } from '../../shared/data/accounts.ts'
 import type { Context } from '../../shared/platform/context.ts'
@@ -17,23 +17,15 @@ export interface AuthContext {
 
 export interface Caller {
   id: string
-  /** ID of the API key, or of the account if the credential is a session token. */
   credentialId: string
   scope: Scope | undefined
   generation: number | undefined
-  /** Null allows every command. A session token allows none. */
   allowlist: readonly string[] | null
   overrides: Overrides
-  /**
-   * Authenticates the same credential again, for requests that wait or stay open.
-   * @throws {Problem} if the key or token is no longer valid
-   */
   again(): Promise<Caller>
 }
 
 /**
- * Authenticates a request and returns its caller.
- * @param header the value of the `Authorization` header
  * @param address returns the client address, which is rate-limited when the API key is not cached
  * @throws {Problem} with status 401, 403 or 429
  */
@@ -79,10 +71,7 @@ async function callerOfKey(app: AuthContext, credential: string, mayAsk?: () => 
   return { id: accountId, credentialId: key.id, scope, generation: undefined, allowlist, overrides, again }
 }
 
-/**
- *
- * @throws {Problem} `scope_not_allowed`
- */
+/** @throws {Problem} `scope_not_allowed` */
 export function requireScope({ scope }: Caller, endpoint: Endpoint): void {
   if (endpoint.scope === undefined || endpoint.scope === 'run' || scope === 'full') return
   throw new Problem(

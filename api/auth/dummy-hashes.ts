@@ -1,27 +1,17 @@
-/**
- * Dummy password hashes for unknown email addresses. A failed login takes equally long whether or not the
- * account exists.
- */
+/** A failed login takes equally long whether or not the account exists. */
 import { createHash, createHmac } from 'node:crypto'
 import Scrypt from 'scrypt-kdf'
 import { countPasswordCosts } from '../../shared/data/accounts.ts'
 import type { Database } from '../../shared/data/database.ts'
 import { cacheFor } from '../../shared/lib/cache-for.ts'
 
-/**
- * Layout of a scrypt hash. `cost` is the offset of log2(N), and `bytes` is the length that the checksum
- * covers.
- */
+/** `cost` is the offset of log2(N), and `bytes` is the length that the checksum covers. */
 const header = { cost: 7, bytes: 48, checksumBytes: 16 }
-/** Counting the stored costs reads all accounts, so the result is cached. */
 const countEveryMs = 60_000
 
 export const costOf = (hash: Uint8Array): number => hash[header.cost]!
 
-/**
- * Returns a function that maps an email address to a hash that no password matches.
- * @param logN the configured cost, used if the installation has no accounts
- */
+/** @param logN the configured cost, used if the installation has no accounts */
 export function makeDummyHashes(db: Database, logN: number): (email: string) => Promise<Uint8Array> {
   const counted = cacheFor(countEveryMs, () => count(db, logN))
   return async (email) => {
@@ -36,10 +26,7 @@ export function makeDummyHashes(db: Database, logN: number): (email: string) => 
   }
 }
 
-/**
- * Counts the stored hashes by cost, and makes a dummy hash for each cost. Clients do not know `key`, so they
- * cannot predict the cost for an address.
- */
+/** Clients do not know `key`, so they cannot predict the cost for an address. */
 async function count(db: Database, logN: number) {
   // If counting fails, logins must still work.
   const rows = await countPasswordCosts(db, header.cost).catch(() => [
@@ -49,7 +36,6 @@ async function count(db: Database, logN: number) {
   return { dummies: await Promise.all(dummies), key: rows[0]!.installation }
 }
 
-/** Computes a cheap hash, then overwrites the cost in its header. */
 async function makeDummy(cost: number): Promise<Uint8Array> {
   const hash = Buffer.from(await Scrypt.kdf('', { logN: 1 }))
   hash[header.cost] = cost

@@ -1,4 +1,6 @@
-/** Closes long-lived connections (streams, terminals, uploads) within a second after their API key is revoked. */
+/**
+ * Closes long-lived connections (streams, terminals, uploads) within a second after their API key is revoked.
+ */
 import type { ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Context } from '../../shared/platform/context.ts'
@@ -11,7 +13,7 @@ interface RevocationContext {
   context: Pick<Context, 'notifications' | 'log'>
 }
 
-/** Age at which a request counts as long-lived and its key is watched. */
+/** Age at which a request's key is watched. */
 const longMs = 100
 /** Interval between key checks, in case a notification was lost or the key expired. */
 const lookAgainMs = 10_000
@@ -41,10 +43,6 @@ async function watch(
   }
 }
 
-/**
- * Reports whether the key is no longer valid. Returns false while PostgreSQL is unavailable, and for a
- * suspended account.
- */
 const isRefused = (account: Caller): Promise<boolean> =>
   account.again().then(
     () => false,

@@ -1,4 +1,3 @@
-/** Session tokens: JWTs that are accepted only by the account management routes. */
 import jwt from 'jsonwebtoken'
 import * as z from 'zod'
 import { limits } from '../../shared/contract/limits.ts'
@@ -14,7 +13,6 @@ export interface SessionClaims {
   generation: number
 }
 
-/** Reports whether a credential has the syntax of a JWT. */
 export const looksLikeToken = (credential: string): boolean =>
   /^[\w-]{2,}\.[\w-]{2,}\.[\w-]*$/.test(credential)
 
@@ -50,10 +48,7 @@ const Payload = z
   })
   .transform(({ sub, generation }): SessionClaims => ({ accountId: sub, generation }))
 
-/**
- * Returns undefined if the token was not signed with this secret or lacks a claim.
- * @throws {Problem} `token_expired`
- */
+/** @throws {Problem} `token_expired` */
 function sessionOf(token: string, secret: string): SessionClaims | undefined {
   try {
     return Payload.safeParse(jwt.verify(token, secret, { algorithms: [algorithm], issuer, audience })).data

@@ -1,6 +1,5 @@
 import { Problem } from '../../shared/platform/problem.ts'
 
-/** The error for a credential whose account was deleted while the credential was cached. */
 export const gone = () =>
   new Problem('invalid_credentials', 'The account that this credential belongs to has been deleted.')
 

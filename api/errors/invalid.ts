@@ -1,6 +1,5 @@
 import { Problem } from '../../shared/platform/problem.ts'
 
-/** Maximum number of errors in a response, and maximum length of a field path in characters. */
 const shown = { errors: 100, characters: 200 }
 
 export interface FieldError {

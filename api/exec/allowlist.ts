@@ -1,4 +1,3 @@
-/** Applies the account's command allowlist before a command is sent to a worker. */
 import { type Decision, decide, refuseVariables } from '../../shared/allowlist/decide.ts'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
 import { countRefusedCommand } from '../../shared/data/command-refusals.ts'
@@ -6,10 +5,7 @@ import { Problem } from '../../shared/platform/problem.ts'
 import type { App } from '../app.ts'
 import type { Caller } from '../auth/authenticate.ts'
 
-/**
- * Throws unless the account's allowlist permits the command.
- * @throws {Problem} `command_not_allowed`. The account's count of refused commands is incremented.
- */
+/** @throws {Problem} `command_not_allowed`. The account's count of refused commands is incremented. */
 export async function assertAllowed(
   { context }: Pick<App, 'context'>,
   account: Caller,
@@ -21,10 +17,7 @@ export async function assertAllowed(
   throw refused(decision, { command: typeof command === 'string' ? '/bin/sh -c' : command[0] })
 }
 
-/**
- * Throws if the account's allowlist forbids storing these environment variables for later commands.
- * @throws {Problem} `command_not_allowed`. The account's count of refused commands does not change.
- */
+/** @throws {Problem} `command_not_allowed`. The account's count of refused commands does not change. */
 export function assertStorable(
   { allowlist }: Pick<Caller, 'allowlist'>,
   source: 'sandbox' | 'secret',
@@ -34,10 +27,7 @@ export function assertStorable(
   if (decision) throw refused(decision)
 }
 
-/**
- * Returns a rejection handler that counts commands refused by a worker and rethrows the error. Only workers
- * can check secrets.
- */
+/** Only workers can check secrets. */
 export const countRefused =
   ({ context }: Pick<App, 'context'>, account: Pick<Caller, 'id'>) =>
   async (error: unknown): Promise<never> => {

@@ -1,7 +1,4 @@
-/**
- * Relays a command's events from the worker to the client. The API forwards only complete events, so it can
- * append the final event if the worker is lost.
- */
+/** The API forwards only complete events, so it can append the final event if the worker is lost. */
 import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import type { ExecOutcome } from '../../shared/contract/exec.ts'
@@ -11,12 +8,9 @@ import { whenSilentFor } from '../../shared/platform/event-loop-stall.ts'
 import { writeLastEvents } from './exit-status.ts'
 
 export interface RelayOptions {
-  /** Aborts when the client disconnects. */
   signal: AbortSignal
-  /** Called when the worker reports that the command is lost. */
   onLost?: (() => void) | undefined
   /**
-   * Returns the exit status of a command whose worker was lost.
    * @param printed the output that was already forwarded to the client
    * @throws if the exit status cannot be determined
    */
@@ -26,7 +20,7 @@ export interface RelayOptions {
 /** Silence after which the worker is considered lost. Workers send a keep-alive comment every 10 s. */
 const livenessTimeoutMs = 25_000
 
-/** Returns a stream of the worker's events. A slow client slows down the worker. */
+/** A slow client slows down the worker. */
 export function passEvents(source: IncomingMessage, passing: RelayOptions): Readable {
   const events = Readable.from(relay(source, passing), { objectMode: false, highWaterMark: 64 * 1024 })
   // The stream of a HEAD request is never read, so `relay` cannot close the worker's connection.
@@ -53,7 +47,6 @@ async function* relay(source: IncomingMessage, { signal, onLost, exitStatusWitho
       if (isLast) return
     }
   } catch {
-    // The connection to the worker broke, so the API appends the final event below.
   } finally {
     source.destroy()
   }
@@ -65,7 +58,6 @@ async function* relay(source: IncomingMessage, { signal, onLost, exitStatusWitho
   if (known) yield writeLastEvents(known, lastId)
 }
 
-/** Throws if no chunk arrives within `livenessTimeoutMs` while a reader waits. */
 async function* untilTimeout(source: IncomingMessage): AsyncGenerator<Buffer> {
   const chunks: AsyncIterator<Buffer> = source[Symbol.asyncIterator]()
   for (;;) {

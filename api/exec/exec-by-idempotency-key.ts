@@ -1,5 +1,3 @@
-/** Finds a command by its Idempotency-Key on behalf of a client whose connection broke. */
-
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ExecResult } from '../../shared/contract/exec.ts'
 import { findExecByKey } from '../../shared/data/execs.ts'
@@ -17,15 +15,12 @@ export interface UnderKey {
   signal: AbortSignal
 }
 
-/**
- * Number of lookups before the command counts as never started. The row can appear late, while the sandbox is
- * starting.
- */
+/** The row can appear late, while the sandbox is starting. */
 const maxReads = 6
 const readEveryMs = 500
 
 /**
- * Waits until the command ends. The wait counts as an attached client, so the grace period does not elapse.
+ * The wait counts as an attached client, so the grace period does not elapse.
  * @throws {Problem} `exec_not_found`, or an error if the sandbox is not running
  */
 export async function resultUnderKey(app: App, asked: UnderKey): Promise<ExecResult> {
@@ -47,7 +42,7 @@ export async function resultUnderKey(app: App, asked: UnderKey): Promise<ExecRes
   throw new Problem('exec_not_found', 'The connection broke before the command started.')
 }
 
-/** Kills the command's process group. Does nothing if the command is not running. */
+/** Does nothing if the command is not running. */
 export async function stopUnderKey(app: App, asked: UnderKey): Promise<void> {
   const { accountId, sandboxId, requestId, signal } = asked
   const { db } = app.context

@@ -1,7 +1,6 @@
 /**
- * Determines the exit status that clients see. The command's row is authoritative.
- *
- * `lost` is committed before it is reported, so a command stays lost even if its worker comes back.
+ * The command's row is authoritative. `lost` is committed before it is reported, so a command stays lost even
+ * if its worker comes back.
  */
 import type { ExecOutcome, ExecRequest, ExecResult } from '../../shared/contract/exec.ts'
 import { eventIdOf, type OutputOffset, offsetOf } from '../../shared/contract/exec-events.ts'
@@ -23,13 +22,10 @@ import { loadSandbox } from '../sandboxes/load-sandbox.ts'
 
 export interface RequestIds {
   accountId: string
-  /** The request during which this process finds that the command is lost. */
   requestId: string
 }
 
-/**
- * Returns the command's status from its row. If the worker of a running command is gone, first stores `lost`.
- */
+/** First stores `lost` if the worker of a running command is gone. */
 export async function findExitStatus(
   { context, workers }: App,
   row: ShownExec,
@@ -40,10 +36,7 @@ export async function findExitStatus(
   return isGone ? endAsLost(context, row, sandbox, ids) : readRow(row, sandbox)
 }
 
-/**
- * Returns the status in the row, unless the row says `running`. A worker that was wrongly considered lost may
- * report a different status.
- */
+/** A worker that was wrongly considered lost may report a different status than the row. */
 export function preferRow<T extends ExecOutcome>(reported: T, row: ShownExec): T {
   if (row.status === 'running') return reported
   const { status, exit_code, signal, reason, start_error } = row
@@ -77,8 +70,7 @@ export interface StartedExec {
 }
 
 /**
- * Returns the exit status of a command whose worker was lost. Stores `lost` if the row contains no exit
- * status.
+ * Stores `lost` if the row contains no exit status.
  * @param printed number of bytes of each output stream that the client received
  * @throws {Problem} `unavailable` if the database is unavailable
  */
@@ -105,7 +97,6 @@ export async function exitStatusWithoutWorker(
   }
 }
 
-/** With an Idempotency-Key, the command's id may be unknown too. */
 function unknownYet({ key, execId }: StartedExec, cause: unknown): Problem {
   const lost = 'The worker that ran this command was lost, and the database is unavailable.'
   return key === undefined
@@ -124,10 +115,6 @@ export const withoutOutput = (ended: ExecOutcome): ExecResult => ({
 
 const noBytes: Buffer = Buffer.alloc(0)
 
-/**
- * Encodes an exit status as an `exit` event, preceded by a `gap` event if the client missed output.
- * @param lastEventId id of the last event that the client received
- */
 export function writeLastEvents(known: ExecOutcome, lastEventId: string | undefined): Buffer {
   const { stdout, stderr } = offsetOf(lastEventId)
   // The row may count fewer bytes than the client has already received.
@@ -150,7 +137,6 @@ export function writeLastEvents(known: ExecOutcome, lastEventId: string | undefi
   ])
 }
 
-/** Returns the exit status from the row if another process stored one first. */
 async function endAsLost(
   context: Context,
   row: ShownExec,

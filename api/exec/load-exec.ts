@@ -9,10 +9,7 @@ import { awaitRunning, loadSandbox } from '../sandboxes/load-sandbox.ts'
 import { type CallOptions, WorkerGone } from '../worker-client/client.ts'
 import { findExitStatus, type RequestIds } from './exit-status.ts'
 
-/**
- * Time added to a command's maximum duration when waiting for a worker's response. It covers starting the
- * command and transferring data.
- */
+/** Time added to a command's maximum duration when waiting for a worker's response. */
 export const marginMs = 20_000
 
 export interface ExecLookup {
@@ -29,7 +26,10 @@ export interface LoadedExec {
   options: CallOptions & { workerId: string }
 }
 
-/** @throws {Problem} `not_found` if the sandbox does not exist, or `exec_not_found` if the command does not exist */
+/**
+ * @throws {Problem} `not_found` if the sandbox does not exist, or `exec_not_found` if the command does not
+ *   exist
+ */
 export async function loadExec(app: App, asking: ExecLookup): Promise<LoadedExec> {
   const sandbox = await loadSandbox(app.context.db, asking.account.id, asking.params.id)
   return loadInSandbox(app, sandbox, asking)

@@ -1,4 +1,3 @@
-/** Starts a command, or attaches to the command that was started earlier with the same Idempotency-Key. */
 import { Readable } from 'node:stream'
 import type { ExecRequest, ExecResult } from '../../shared/contract/exec.ts'
 import type { OutputOffset } from '../../shared/contract/exec-events.ts'
@@ -38,7 +37,7 @@ export interface ExecStart {
   signal: AbortSignal
 }
 
-/** Waits until the command ends. For a background command, returns the result so far. */
+/** For a background command, returns the result so far. */
 export async function runToResult(
   app: App,
   start: ExecStart,
@@ -65,10 +64,7 @@ export async function runToResult(
   }
 }
 
-/**
- * Adds `exec_id` to the error of a request that was aborted by a shutdown. Omits it for a request with an
- * Idempotency-Key, because the command may have a different id.
- */
+/** Adds no `exec_id` for a request with an Idempotency-Key, because the command may have a different id. */
 function nameCommand(error: unknown, { signal, key }: ExecStart, { execId }: StartedExec): unknown {
   const stopping = stoppingOf(signal)
   if (!stopping || key !== undefined || (error instanceof Problem && error !== stopping)) return error
@@ -129,7 +125,6 @@ export async function followOne(
   }
 }
 
-/** @param onLost called when the worker reports the status `lost` */
 function passAnswer(
   app: App,
   started: StartedExec,

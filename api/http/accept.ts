@@ -4,13 +4,11 @@
 export const accepts = (accept: string | undefined, type: string): boolean =>
   accept === undefined || accept.trim() === '' || (weightIn(accept, type) ?? 0) > 0
 
-/** Reports whether an `Accept` header names `text/event-stream` and gives JSON no higher weight. */
 export function prefersEvents(accept = ''): boolean {
   const events = weightsIn(accept).get('text/event-stream') ?? 0
   return events > 0 && events >= (weightIn(accept, 'application/json') ?? 0)
 }
 
-/** Returns the weight (`q`) of the most specific media range that matches a type. */
 function weightIn(accept: string, type: string): number | undefined {
   const weights = weightsIn(accept)
   return [type, `${type.split('/', 1)[0]}/*`, '*/*']

@@ -1,6 +1,4 @@
 /**
- * Checks the `Host` and `Origin` headers.
- *
  * A malicious web page can make a browser send requests to services on the user's network. `Origin` reveals
  * foreign pages, and `Host` reveals DNS rebinding.
  */
@@ -8,13 +6,10 @@ import { Problem } from '../../shared/platform/problem.ts'
 
 export type HostCheck = (headers: { host?: string | undefined; origin?: string | undefined }) => void
 
-/** Allows any `Host`, so only `Origin` is checked. */
 const anyHost = '*'
-/** Listen addresses that stand for all network interfaces. */
 const unspecified = ['0.0.0.0', '::', '']
 
 /**
- * Returns a function that throws if a request's `Host` or `Origin` header is not allowed.
  * @param allowed host names, wildcards such as `*.example.com`, or `*`. Each may include a port.
  * @param own address that the API listens on. Requests to it are allowed, unless it stands for all
  *   interfaces.
@@ -30,7 +25,8 @@ export function makeHostCheck(allowed: readonly string[], own: string): HostChec
     if (!host || !(allowsAny || isKnown(host))) throw foreignHost(given)
     if (origin === undefined) return
     const page = originHost(origin)
-    // Over TLS, the certificate proves the page's host name. Over plain HTTP, any name may resolve to this service.
+    // Over TLS, the certificate proves the page's host name. Over plain HTTP, any name may resolve to this
+    // service.
     const isOwn = page?.isSecure && page.host.whole === host.whole
     if (!page || !(isOwn || isKnown(page.host))) throw foreignOrigin(origin)
   }
@@ -48,7 +44,6 @@ interface Host {
   whole: string
 }
 
-/** Returns undefined for a string that is not just a host and an optional port. */
 function readHost(text: string): Host | undefined {
   const isPlain = /^(\[[\da-f:.]{2,50}\]|[\w.-]{1,255})(:\d{1,5})?$/i.test(text)
   if (!isPlain || !URL.canParse(`http://${text}`)) return undefined

@@ -1,4 +1,3 @@
-/** Refuses requests with unsupported headers that would change the meaning of the request. */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Endpoint } from '../../shared/contract/endpoint.ts'
 import { Problem } from '../../shared/platform/problem.ts'

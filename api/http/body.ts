@@ -1,4 +1,3 @@
-/** Reads a request's JSON body. Limits its size, memory use, number of values and transfer time. */
 import type { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
@@ -10,23 +9,17 @@ import { Problem } from '../../shared/platform/problem.ts'
 import { wrongEncoding } from './assert-supported-headers.ts'
 import { whyNoText } from './utf8.ts'
 
-/** Time within which the complete body must arrive. After that, the request gets 408. */
+/** A request whose body is incomplete after this time gets 408. */
 const deadlineMs = (maxBytes: number): number => (maxBytes > limits.usualBodyBytes ? 30_000 : 10_000)
-/** Size of a decompressed body, in bytes, above which `maxRatio` applies. */
+/** Decompressed size above which `maxRatio` applies. */
 const anyRatioBytes = 256 * 1024
-/** Maximum compression ratio of a body larger than `anyRatioBytes`. The ratio of ordinary text is about ten. */
+/** The ratio of ordinary text is about ten. */
 const maxRatio = 100
-/**
- * Limits the cost of parsing. Without this limit, parsing 1 MiB of brackets would take a third of a second
- * and 20 MiB of memory.
- */
+/** Parsing 1 MiB of brackets would otherwise take a third of a second and 20 MiB of memory. */
 const maxValues = 100_000
-/** Memory overhead of each chunk, measured on Node 24. */
 const chunkObjectBytes = 128
 
 /**
- *
- * @param held the memory reservation of the request, to which the size of the body is added
  * @returns undefined if the request has no body
  * @throws {Problem} `body_too_large`, `request_timeout`, `unsupported_media_type` or `invalid_request`. If
  *   the memory budget is exhausted, `rate_limited` or `unavailable`.
@@ -46,7 +39,6 @@ export async function readBody(koa: KoaContext, endpoint: Endpoint, held: Reserv
     if (why !== undefined) throw refused(why)
     return parse(bytes.toString())
   } catch (error) {
-    // Otherwise, the connection would stay open to wait for the rest of the body.
     if (error instanceof Problem && error.code === 'request_timeout') koa.res.shouldKeepAlive = false
     throw error
   }
@@ -124,7 +116,6 @@ function parse(text: string): unknown {
   return value
 }
 
-/** Counts the characters that begin or separate values, so that no memory is allocated for the values. */
 function assertFewValues(text: string): void {
   if (text.length <= maxValues) return
   let count = 0
@@ -136,7 +127,6 @@ function assertFewValues(text: string): void {
   }
 }
 
-/** Returns the index of the quote that ends the JSON string beginning at `start`. */
 function endOfText(text: string, start: number): number {
   for (let from = start; ; ) {
     const quote = text.indexOf('"', from)

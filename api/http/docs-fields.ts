@@ -1,4 +1,3 @@
-/** Renders the fields of a JSON Schema as HTML. */
 import { withoutNul } from '../../shared/contract/texts.ts'
 
 export interface Schema {
@@ -33,7 +32,6 @@ export interface Schema {
 
 export interface Field {
   name: string
-  /** A remark after the field's name, such as `optional`. */
   note: string
   schema: Schema
 }
@@ -91,7 +89,6 @@ function limitsOf(schema: Schema): string[] {
   return [
     ...[format, schema.contentEncoding].filter((each) => each !== undefined),
     ...amounts.filter((text) => text !== undefined),
-    // A format implies its pattern.
     ...(format === undefined ? patterns.map((each) => `matches <code>${escapeHtml(each)}</code>`) : []),
     ...(propertyNames ? inside('each name', propertyNames) : []),
     ...(typeof values === 'object' ? inside('each value', values) : []),
@@ -119,5 +116,4 @@ export const link = (id: string, text = id): string => `<a href="#${escapeHtml(i
 export const escapeHtml = (text: string): string =>
   text.replace(/[&<>"]/g, (each) => `&#${each.charCodeAt(0)};`)
 
-/** Escapes a description for HTML and renders text between backticks as code. */
 export const words = (text = ''): string => escapeHtml(text).replace(/`([^`]+)`/g, '<code>$1</code>')

@@ -71,7 +71,6 @@ dl{margin:.5rem 0}dt{margin-top:.4rem}dd{margin:0 0 0 1rem}i{opacity:.7}`
 const showEntry = ({ name, method, path, summary }: Endpoint): string =>
   `<li><a href="#${name}">${showRoute(method, path)}</a><br>${words(summary)}</li>`
 
-/** Allows line breaks before the slashes in the path. */
 const showRoute = (method: string, path: string): string =>
   `<code><b>${method}</b> ${path.replace(/:(\w+)/g, '{$1}').replaceAll('/', '<wbr>/')}</code>`
 

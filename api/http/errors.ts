@@ -1,4 +1,3 @@
-/** Middleware that assigns each request an id, logs it, records metrics and renders errors. */
 import type { Context as KoaContext, Middleware } from 'koa'
 import { errors } from '../../shared/contract/errors.ts'
 import { sandboxes } from '../../shared/contract/sandboxes.ts'
@@ -15,14 +14,12 @@ export interface RequestState {
   log: Logger
   /** Aborts when the client disconnects, or when this process is stopping and cannot wait any longer. */
   signal: AbortSignal
-  /** The path pattern of the matched route. */
   route?: string
   upgrade?: Upgrade | undefined
 }
 
 const { createSandbox } = sandboxes
 
-/** Logged for a request whose client disconnected before the response. */
 const clientDisconnected = 499
 
 export function aroundRequest({ log, metrics }: Context, requests: OpenRequests): Middleware {
@@ -68,7 +65,7 @@ function openState(koa: KoaContext, log: Logger, requests: OpenRequests): Reques
   })
 }
 
-/** Returns the problem that the client receives. Internal details are only logged. */
+/** Internal details are only logged. */
 export function asProblem(error: unknown, { log, signal }: Pick<RequestState, 'log' | 'signal'>): Problem {
   if (error instanceof Problem) {
     if (error.cause) log.warn({ code: error.code, reason: reasonOf(error.cause) }, error.message)
@@ -102,7 +99,6 @@ function answerWith(koa: KoaContext, problem: Problem, requestId: string) {
   if (allow) koa.set('Allow', (allow as string[]).join(', '))
   if (encodings) koa.set('Accept-Encoding', (encodings as string[]).join(', '))
   if (status === 416) koa.set('Content-Range', `bytes */${end}`)
-  // A request may take tokens from several buckets. The headers describe the empty one.
   const { bucket, limit } = problem.members
   if (bucket) koa.set({ 'X-RateLimit-Limit': String(limit), 'X-RateLimit-Remaining': '0' })
   koa.body = JSON.stringify({

@@ -1,4 +1,3 @@
-/** The images and TTLs that this installation allows, as JSON Schema. */
 import type { Settings } from '../../shared/platform/settings.ts'
 
 /** @param maxTtl the account's maximum TTL, in seconds */

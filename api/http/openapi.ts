@@ -1,4 +1,3 @@
-/** Generates the OpenAPI 3.1 description from the schemas that validate requests. */
 import * as z from 'zod'
 import type { Endpoint } from '../../shared/contract/endpoint.ts'
 import { families } from '../../shared/contract/index.ts'
@@ -17,10 +16,7 @@ export interface ApiDescription extends Json {
   paths: Record<string, Record<string, Json>>
 }
 
-/**
- *
- * @param settings if given, the description includes the installation's images and maximum TTL
- */
+/** @param settings if given, the description includes the installation's images and maximum TTL */
 export function describeApi(settings?: Settings): ApiDescription {
   const components = new Map<string, Json>()
   const paths: ApiDescription['paths'] = {}
@@ -152,8 +148,7 @@ const dotted = (name: string, { additionalProperties, maxProperties }: Schema) =
 })
 
 /**
- * Returns the mutually exclusive fields of a schema. OpenAPI cannot express mutual exclusion between
- * parameters, so these fields become properties of one parameter.
+ * OpenAPI cannot express mutual exclusion between parameters. Such fields become properties of one parameter.
  */
 function choiceIn({ oneOf, not }: Schema): { names: string[]; isNeeded: boolean } | undefined {
   if (oneOf) return { names: oneOf.flatMap(({ required = [] }) => required), isNeeded: true }
@@ -174,7 +169,6 @@ function toSchema(schema: z.ZodType, io: 'input' | 'output', components: Map<str
   return described
 }
 
-/** Removes redundant keywords, and keywords that would forbid new fields in responses. */
 function plainer({ zodSchema, jsonSchema }: Described, io: 'input' | 'output') {
   describeDefault({ zodSchema, jsonSchema })
   if (io === 'input') return

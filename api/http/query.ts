@@ -3,7 +3,6 @@ import { invalid } from '../errors/invalid.ts'
 import { whyNoText } from './utf8.ts'
 
 /**
- *
  * @param text the query string. Node guarantees that it is ASCII.
  * @returns the parameters by name. A parameter that occurs more than once is an array. Parameters such as `metadata.a`
  *   and `metadata.b` are combined into one object, `metadata`.
@@ -30,7 +29,6 @@ export function readQuery(text: string): Record<string, unknown> {
   return Object.fromEntries([...objects, ...plain])
 }
 
-/** Decodes each percent-encoded byte to one latin1 character. */
 const decode = (text: string): string =>
   text.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
 

@@ -1,4 +1,3 @@
-/** Describes the responses of an operation in OpenAPI 3.1. */
 import type * as z from 'zod'
 import { type Endpoint, ProblemDetails } from '../../shared/contract/endpoint.ts'
 import { type ErrorCode, errors } from '../../shared/contract/errors.ts'
@@ -127,7 +126,6 @@ function describeProblems(endpoint: Endpoint, schemaOf: SchemaOf): Json {
   return Object.fromEntries(described)
 }
 
-/** Returns the endpoint's own error codes, and those of the steps that all requests share. */
 export function codesOf(endpoint: Endpoint): ErrorCode[] {
   const { credential, body, params } = endpoint
   const codes: ErrorCode[] = [

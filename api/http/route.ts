@@ -1,7 +1,4 @@
-/**
- * Combines an endpoint of the contract with its handler. Every request is authenticated, rate-limited,
- * validated and handled.
- */
+/** Every request is authenticated, rate-limited, validated and handled. */
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import type { Context as KoaContext } from 'koa'
@@ -21,24 +18,20 @@ import { allowLongStall } from './stalled-clients.ts'
 import { validate } from './validate.ts'
 import type { Upgrade } from './websocket.ts'
 
-/** A validated request. The endpoint's schemas have parsed `params`, `query`, `body` and `headers`. */
+/** The endpoint's schemas have parsed `params`, `query`, `body` and `headers`. */
 export interface Call<E extends Endpoint> {
   account: E['credential'] extends 'none' ? undefined : Caller
   params: Input<E['params']>
   query: Input<E['query']>
   body: Input<E['body']>
   headers: Input<E['headers']>
-  /** The raw request, for routes that read the body as a stream. */
   request: IncomingMessage
-  /** Set if the client requested a WebSocket. */
   upgrade: Upgrade | undefined
   requestId: string
   log: Logger
-  /** Aborts when the client disconnects, or when this process is stopping and cannot wait any longer. */
   signal: AbortSignal
 }
 
-/** A JSON response that sets its own status or additional headers. */
 export class JsonReply<T> {
   readonly reply: T
   readonly status: number | undefined
@@ -51,13 +44,11 @@ export class JsonReply<T> {
   }
 }
 
-/** A streamed response, with backpressure from the client. */
 export class StreamReply {
   readonly body: Readable
   readonly status: number
   readonly headers: Record<string, string>
 
-  /** Drops headers that apply only to the connection between API and worker. */
   constructor({ body, status, headers }: { body: Readable; status: number; headers: IncomingHttpHeaders }) {
     this.body = body
     this.status = status
@@ -71,13 +62,11 @@ export class StreamReply {
 
 const ofConnection = new Set(['connection', 'keep-alive', 'transfer-encoding', 'date', 'trailer', 'upgrade'])
 
-/** Returned by a handler that has already written its response to the client's socket. */
 export const answered = Symbol('answered')
 
 export interface ServedRoute {
   endpoint: Endpoint
   serve(app: App, koa: KoaContext): Promise<void>
-  /** Runs the route for a caller that is already authenticated. */
   invoke(app: App, call: Invocation): Promise<JsonReply<unknown>>
 }
 
@@ -90,10 +79,7 @@ export interface Invocation extends Pick<Call<Endpoint>, 'requestId' | 'log' | '
   body?: unknown
 }
 
-/**
- * Maximum number of concurrent requests per account in each API process. Streams and terminals can stay open
- * for hours, so a rate limit alone is not enough.
- */
+/** Streams and terminals can stay open for hours, so a rate limit alone is not enough. */
 const maxOpenRequests = 1_000
 
 type Reply<E extends Endpoint> = E['reply'] extends z.ZodType ? z.output<E['reply']> : undefined
@@ -178,7 +164,6 @@ async function identify(app: App, endpoint: Endpoint, koa: KoaContext): Promise<
   return account
 }
 
-/** In every route, `:id` is the id of a sandbox. */
 function nameSandbox(state: RequestState, params: unknown) {
   const { id } = (params ?? {}) as { id?: string }
   if (id === undefined) return
@@ -196,10 +181,7 @@ async function takeToken(app: App, { bucket }: Endpoint, koa: KoaContext, accoun
   if (upgrade) Object.assign(upgrade.headers, headers, { 'X-Request-Id': requestId })
 }
 
-/**
- *
- * @throws {Problem} if the account's unread responses exceed its memory budget
- */
+/** @throws {Problem} if the account's unread responses exceed its memory budget */
 function reply(
   koa: KoaContext,
   endpoint: Endpoint,

@@ -1,4 +1,3 @@
-/** Generates code samples from the contract's examples. */
 import type { Endpoint } from '../../shared/contract/endpoint.ts'
 import { quote } from '../../shared/contract/shell-words.ts'
 

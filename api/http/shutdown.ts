@@ -1,7 +1,4 @@
-/**
- * Tracks the open requests of a stopping process. A request that does not finish in time gets an error that
- * asks the client to retry.
- */
+/** A request that does not finish in time gets an error that asks the client to retry. */
 import type { Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { Problem } from '../../shared/platform/problem.ts'
@@ -34,7 +31,6 @@ export class OpenRequests {
   private hasGivenUp = false
 
   /**
-   * Tracks a request until its response is closed.
    * @returns a signal that aborts when the client disconnects, or when this process is stopping and cannot
    *   wait any longer. In the second case, {@link stoppingOf} returns the error.
    */
@@ -51,7 +47,6 @@ export class OpenRequests {
     return gone.signal
   }
 
-  /** Makes each connection close after its current or next response. */
   closeBehind(): void {
     this.isClosing = true
     for (const response of this.open.keys()) response.shouldKeepAlive = false
@@ -64,10 +59,7 @@ export class OpenRequests {
   }
 }
 
-/**
- * Returns a function that closes connections on which no byte has been received. Node does not treat such
- * connections as idle.
- */
+/** Node does not treat a connection without a received byte as idle. */
 export function trackUnused(server: Server): () => void {
   const open = new Set<Socket>()
   server.on('connection', (socket: Socket) => {

@@ -1,8 +1,6 @@
 /**
- * Closes connections whose clients have stopped reading while data is pending.
- *
- * Workers cannot detect such clients. The API reads from workers in large chunks, so every slow client
- * appears stalled to them.
+ * Closes connections whose clients have stopped reading. Workers cannot detect these clients, because the API
+ * reads from workers in large chunks.
  */
 import { readFile } from 'node:fs/promises'
 import type { ServerResponse } from 'node:http'
@@ -10,24 +8,17 @@ import type { Server, Socket } from 'node:net'
 import type { Logger } from '../../shared/platform/log.ts'
 import { onceClosed } from '../../shared/platform/sockets.ts'
 
-/**
- * Event streams get a longer timeout, because the reader may be a pager such as `less`. With default
- * settings, the result is 30 minutes, the maximum TTL of a sandbox.
- */
+/** Event streams get a longer timeout, because the reader may be a pager such as `less`. */
 const eventsFactor = 60
 const eventStreams = new WeakSet<Socket>()
 
-/** Applies the event-stream timeout to a response's connection until the response ends. */
 export function allowLongStall(response: ServerResponse): void {
   const { socket } = response.req
   eventStreams.add(socket)
   onceClosed(response, () => eventStreams.delete(socket))
 }
 
-/**
- * Number of consecutive checks without progress before a connection is closed. A single delayed check cannot
- * close a connection.
- */
+/** A single delayed check cannot close a connection. */
 const checksPerStall = 6
 
 interface Watched {
@@ -79,8 +70,7 @@ export class StalledClients {
 }
 
 /**
- * Returns the size of each connection's kernel send queue, in hexadecimal, keyed by {@link portsOf}. Empty on
- * systems other than Linux.
+ * Returns hexadecimal sizes, keyed by {@link portsOf}. Empty on systems other than Linux.
  *
  * The kernel reports a slow client's progress earlier than Node, which can write again only when a third of
  * the send buffer is free.

@@ -1,4 +1,3 @@
-/** Detects bytes that are not UTF-8. Decoding would silently change them. */
 import { isUtf8 } from 'node:buffer'
 
 /**
@@ -12,7 +11,6 @@ export function whyNoText(bytes: Buffer): string | undefined {
 
 const replacement = Buffer.from('\ufffd')
 
-/** Returns the offset of the first byte that does not begin a valid UTF-8 character. */
 function invalidAt(bytes: Buffer): number {
   const text = bytes.toString('utf8')
   let at = 0

@@ -1,4 +1,4 @@
-/** Validates a request against the endpoint's schemas. One error response lists all invalid fields. */
+/** One error response lists all invalid fields. */
 import * as z from 'zod'
 import type { Endpoint } from '../../shared/contract/endpoint.ts'
 import { Problem } from '../../shared/platform/problem.ts'
@@ -11,7 +11,6 @@ type RequestParts = Record<'params' | 'query' | 'headers' | 'body', unknown>
 const nothing = z.strictObject({})
 
 /**
- *
  * @returns the parsed values. A value is undefined if the endpoint has no schema for it.
  * @throws {Problem} `invalid_request` with a list of all errors, or `not_found` if a path parameter is
  *   malformed

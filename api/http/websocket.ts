@@ -1,10 +1,8 @@
-/** Handles WebSocket requests. They go through the same steps as every other request. */
 import { type IncomingMessage, type RequestListener, type Server, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { closeGracefully } from '../../shared/platform/sockets.ts'
 import { invalid } from '../errors/invalid.ts'
 
-/** A client's connection before the server has answered the WebSocket handshake. */
 export interface Upgrade {
   socket: Duplex
   head: Buffer
@@ -25,8 +23,8 @@ export const shouldUpgradeCallback = ({ headers }: IncomingMessage): boolean =>
   headers.upgrade?.toLowerCase() === 'websocket'
 
 /**
- * Serves WebSocket requests. Node detaches their sockets, so without an error listener on each socket, a
- * connection reset would crash the process.
+ * Node detaches the sockets of WebSocket requests. Without an error listener on each socket, a connection
+ * reset would crash the process.
  * @returns a function that closes all open sockets
  */
 export function serveUpgrades(server: Server, serve: RequestListener): () => void {

@@ -6,7 +6,6 @@ import { SettingsError } from '../../shared/platform/settings.ts'
 export type ClientAddress = (request: IncomingMessage) => string
 
 /**
- * Returns a function that determines a request's client address.
  * @param trustedProxies IP addresses and ranges of proxies whose `X-Forwarded-For` header is trusted
  * @throws {SettingsError} for an invalid address or range
  */
@@ -28,7 +27,6 @@ function trustOf(proxies: string[]) {
   }
 }
 
-/** Removes the port that some proxies append, as in `203.0.113.7:1234` or `[2001:db8::1]:1234`. */
 function withoutPort(address: string): string {
   const [, bracketed, plain] =
     /^(?:\[([^\]]*)\]|((?:::ffff:)?\d+\.\d+\.\d+\.\d+))(?::\d+)?$/i.exec(address) ?? []
@@ -47,10 +45,7 @@ export function normalise(address: string): string {
   return `${network.map((part) => part.toString(16)).join(':')}::/64`
 }
 
-/**
- * Returns the /24 network of an IPv4 address or the /48 network of an IPv6 address. One customer may own the
- * whole network.
- */
+/** Returns the /24 network of an IPv4 address or the /48 network of an IPv6 address. */
 export function networkOf(address: string): string {
   if (!address.includes(':')) return address.split('.').slice(0, 3).join('.')
   return address.split(':').slice(0, 3).join(':')

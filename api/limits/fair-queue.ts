@@ -1,7 +1,4 @@
-/**
- * A round-robin queue for password hashes. It alternates between client networks, so that one network cannot
- * delay the others.
- */
+/** The queue alternates between client networks, so that one network cannot delay the others. */
 import { addAbortListener } from 'node:events'
 import { append, type RoundRobinQueue, takeFirst } from '../../shared/lib/round-robin-queue.ts'
 import { unavailable } from '../../shared/platform/problem.ts'
@@ -11,7 +8,6 @@ export interface Waiter {
   group: string
   /** Whether the client has logged in before. Half of the capacity is reserved for known clients. */
   isKnown: boolean
-  /** When the signal aborts, the waiter is removed from the queue. */
   signal?: AbortSignal
 }
 
@@ -23,10 +19,7 @@ interface Waiting {
 
 type Lane = RoundRobinQueue<Waiting>
 
-/**
- * Maximum queue length per lane, as a multiple of the concurrency. The last request in a full lane usually
- * waits 4 s, the time that ten hashes take.
- */
+/** The last request in a full lane usually waits 4 s, the time that ten hashes take. */
 const maxWaitingPerRunning = 10
 
 export class FairQueue {
@@ -39,10 +32,7 @@ export class FairQueue {
     this.maxRunning = maxRunning
   }
 
-  /**
-   * Runs the callback when a slot is free.
-   * @throws {Problem} `unavailable` if the queue is full
-   */
+  /** @throws {Problem} `unavailable` if the queue is full */
   async run<T>(waiter: Waiter, work: () => Promise<T>): Promise<T> {
     if (this.running < this.maxRunning) this.running++
     else await this.wait(waiter)
@@ -77,7 +67,6 @@ export class FairQueue {
 
 const crowded = () => unavailable('Too many sign-ups and logins are in progress. Try again in a moment.')
 
-/** Refuses the newest waiter of the largest group. */
 function dropLast(lane: Lane): void {
   let largest: Waiting[] = []
   for (const turns of lane.values()) if (turns.length >= largest.length) largest = turns

@@ -1,6 +1,4 @@
 /**
- * Rate limits. Each account or client address has one token bucket per kind of request.
- *
  * Most buckets are stored in Redis and shared by all API processes. The buckets for `reads` and `changes` are
  * kept in each process, so that API keys can be revoked while Redis is unavailable.
  */
@@ -45,17 +43,11 @@ const takeScript = `
   keep()
   return {1, math.floor((full - missing) / token), 0}`
 
-/**
- * Whether a token was taken (1 or 0), the number of tokens left, and the microseconds until the next token.
- */
 type TakeResult = [number, number, number]
 
 type BucketRedis = Redis & { sandlotTakeToken(key: string, limit: number): Promise<TakeResult> }
 
-/**
- * Maximum number of uncached API keys per minute from one client address. A client uses few keys, but many
- * clients may share an address.
- */
+/** A client uses few keys, but many clients may share an address. */
 const unknownKeysPerMinute = 300
 
 const perMinute = (limit: number) => new TokenBuckets({ perSecond: limit / 60, burst: limit })
@@ -74,8 +66,6 @@ export class Buckets {
   }
 
   /**
-   *
-   * @param owner an account id or a client address
    * @param ownLimit tokens per minute that an operator has set for this account. Applies only to buckets in
    *   Redis.
    * @throws {Problem} `rate_limited` if the bucket is empty, with the time until the next token

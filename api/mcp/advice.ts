@@ -1,4 +1,3 @@
-/** Advice for agents about the next step after an error. */
 import type { ErrorCode } from '../../shared/contract/errors.ts'
 
 const steps: { [C in ErrorCode]?: string } = {
@@ -38,7 +37,7 @@ const steps: { [C in ErrorCode]?: string } = {
 
 const fallback = 'Report detail to the user.'
 
-/** Advice for `unavailable`. The change may have been made before the error. */
+/** The change may have been made before the error. */
 const unlessDone =
   'Wait retry_after seconds, then check whether the call took effect. If it did not, call again.'
 

@@ -1,10 +1,6 @@
-/**
- * Validates MCP messages. The length of names is limited, because responses and progress notifications repeat
- * them.
- */
+/** The length of names is limited, because responses and progress notifications repeat them. */
 import { invalid } from '../errors/invalid.ts'
 
-/** Maximum length in characters. */
 const maxNamed = 200
 
 interface Message {
@@ -14,10 +10,7 @@ interface Message {
   params?: { name?: unknown; _meta?: { progressToken?: unknown } }
 }
 
-/**
- *
- * @throws {Problem} `invalid_request` if a request id, method, tool name or progress token is too long
- */
+/** @throws {Problem} `invalid_request` if a request id, method, tool name or progress token is too long */
 export function assertShortNames(message: Message): void {
   const { id, method, params } = message
   const names = {
@@ -33,7 +26,7 @@ export function assertShortNames(message: Message): void {
 }
 
 /**
- * Removes null values from a message's `params` and tool arguments. Many clients send null for absent values.
+ * Many clients send null for absent values.
  * @throws {Problem} `invalid_request` if a parameter has a type that violates the protocol
  */
 export function withoutNulls<M extends Message>(message: M): M {

@@ -1,18 +1,13 @@
 /**
- * Cancels tool calls that run in any API process. A cancellation stores a short-lived key in Redis and sends
- * a notification.
- *
- * The running call also polls for the key. A cancellation can therefore arrive before its call, and a lost
- * notification only delays it.
+ * A cancellation stores a short-lived key in Redis, for which the running call polls. A cancellation can
+ * therefore arrive before its call, and a lost notification only delays it.
  */
 import { hash } from 'node:crypto'
 import type { Context } from '../../shared/platform/context.ts'
 import { notify } from '../../shared/platform/notify.ts'
 
-/** Request ids are unique only per client. */
 export interface McpClient {
   accountId: string
-  /** Undefined if the client does not send the `Mcp-Session-Id` header. */
   session: string | undefined
 }
 
@@ -27,7 +22,6 @@ export async function cancel(context: Context, client: McpClient, requestId: Req
   await notify(context.redis, 'cancellation', name)
 }
 
-/** Resolves to true on cancellation, or to false if `ended` aborts first. */
 export async function whenCancelled(
   context: Context,
   client: McpClient,

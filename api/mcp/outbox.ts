@@ -1,4 +1,4 @@
-/** Sends an MCP response with backpressure. Escapes Unicode line separators, so that each event has one data line. */
+/** Unicode line separators are escaped, so that each event has one data line. */
 import { inOneLine } from '../../shared/contract/server-sent-events.ts'
 
 export class Outbox {
@@ -8,7 +8,6 @@ export class Outbox {
   isTaken = false
 
   /**
-   *
    * @param body the response body. Each chunk must be a complete event or the complete JSON response.
    * @param first data to send immediately, before the first chunk
    */

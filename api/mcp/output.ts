@@ -1,14 +1,11 @@
-/** Truncates a route's response for a language model. */
 import { toolLimits } from '../../shared/contract/mcp.ts'
 
 export interface CutResult {
   result: Record<string, unknown>
-  /** Sentences that name the truncated fields and explain how to get the rest. */
   notes: string[]
 }
 
 const streams = ['stdout', 'stderr']
-/** Array fields in responses that have a `truncated` field. */
 const lists = ['entries', 'paths', 'matches', 'skipped_binary']
 
 /** The truncated response still matches the route's schema. */
@@ -41,7 +38,6 @@ function cutContent(result: CutResult['result'], text: string, notes: string[]):
   const max = toolLimits.contentCharacters
   if (text.length <= max) return
   if (result.encoding === 'base64') {
-    // Four characters of base64 encode three bytes.
     result.content = text.slice(0, max - (max % 4))
     notes.push('content was truncated and is not text. Read the rest of the file with exec.')
     return

@@ -1,11 +1,11 @@
-/** Sends progress notifications during a tool call. Without them, clients time out. */
+/** Without progress notifications, clients time out. */
 import type { ServerContext } from '@modelcontextprotocol/server'
 import type { Outbox } from './outbox.ts'
 
 const everyMs = 1_000
 
 /**
- * Sends progress notifications until disposed, if the client requested progress.
+ * Sends nothing unless the client requested progress.
  * @param from initial value of `progress`: the number of seconds that the call has already been running
  */
 export function reportProgress(

@@ -1,7 +1,4 @@
-/**
- * Generates the tool descriptions for `tools/list`. Output schemas are omitted, because every character costs
- * the model tokens.
- */
+/** Output schemas are omitted from the tool descriptions, because every character costs the model tokens. */
 import * as z from 'zod'
 import { type Tool, type ToolName, tools } from '../../shared/contract/mcp.ts'
 import { withoutNul } from '../../shared/contract/texts.ts'
@@ -26,10 +23,7 @@ export function describedTools(): DescribedTool[] {
   return made
 }
 
-/**
- * Returns the tools with the images, maximum TTL and network access of this installation.
- * @param maxTtl the account's maximum TTL, in seconds
- */
+/** @param maxTtl the account's maximum TTL, in seconds */
 export function toolsFor(
   { sandbox, driver }: Pick<Settings, 'sandbox' | 'driver'>,
   maxTtl: number = sandbox.maxSeconds,
@@ -118,7 +112,6 @@ function inline(value: unknown, definitions: Record<string, Json>): unknown {
   return Object.fromEntries(Object.entries(rest).map(([key, inner]) => [key, inline(inner, definitions)]))
 }
 
-/** Removes keywords that do not help a language model. */
 function plainer({ zodSchema, jsonSchema }: Described): void {
   describeDefault({ zodSchema, jsonSchema })
   const described: Json = jsonSchema
@@ -134,5 +127,5 @@ function plainer({ zodSchema, jsonSchema }: Described): void {
   }
 }
 
-/** Reports whether a parameter accepts only the strings `true` and `false`. Agents send a boolean instead. */
+/** Agents send a boolean for a parameter that accepts only the strings `true` and `false`. */
 const isSwitch = ({ enum: values }: Json): boolean => Array.isArray(values) && values.join() === 'true,false'

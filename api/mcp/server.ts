@@ -1,4 +1,3 @@
-/** Handles MCP messages with the official SDK. */
 import { randomUUID } from 'node:crypto'
 import { addAbortListener } from 'node:events'
 import {
@@ -25,13 +24,11 @@ import { type CommandKey, rejoinTool, runTool } from './tools.ts'
 
 export interface McpMessage {
   account: Caller
-  /** One JSON-RPC message or an array of messages. */
   message: unknown
   headers: Record<string, string | undefined>
   requestId: string
   log: Logger
   outbox: Outbox
-  /** Aborts when the client disconnects, or when this process is stopping and cannot wait any longer. */
   signal: AbortSignal
   /** Set if the client has reconnected to get the result of an earlier call. */
   resumed?: { ticket: Ticket; next: number }
@@ -45,9 +42,8 @@ to /workspace. A session ends automatically at expires_at, and its files are del
 an explanation (detail) and the next step (next). If it contains retry_after, wait that many seconds.`
 
 /**
- * Handles one MCP request. Clients of protocol version 2026-07-28 send the version in each message, and
- * earlier clients negotiate it in `initialize`.
- * @returns a JSON response, or an event stream for a tool call
+ * Clients of protocol version 2026-07-28 send the version in each message, and earlier clients negotiate it
+ * in `initialize`.
  */
 export async function answerMessage(
   app: App,
@@ -74,15 +70,16 @@ async function answerEarlier(app: App, routes: ServedRoute[], incoming: McpMessa
     ...(ticket && { eventStore: numberEvents(ticket, resumed?.next), retryInterval: resumption.retryMs }),
   })
   await server.connect(transport)
-  // When this process stops, a client that can resume reconnects to another process. Other clients get an error.
+  // When this process stops, a client that can resume reconnects to another process. Other clients get an
+  // error.
   const end = () => (ticket?.command || hasDisconnected(signal)) && void server.close()
   addAbortListener(signal, end)
   return transport.handleRequest(request, { parsedBody: message })
 }
 
 /**
- * Handles a request of protocol version 2026-07-28. A client that disconnects cancels its call, and streams
- * cannot be resumed.
+ * With protocol version 2026-07-28, a client that disconnects cancels its call, and streams cannot be
+ * resumed.
  */
 function answerStateless(app: App, routes: ServedRoute[], incoming: McpMessage, request: Request) {
   const { message, headers } = incoming
@@ -120,7 +117,6 @@ function requestFor({ headers, signal }: McpMessage): Request {
   })
 }
 
-/** Returns undefined if the client cannot resume streams. */
 function ticketFor(message: unknown, headers: McpMessage['headers']): Ticket | undefined {
   const { method, id, params } = message as {
     method?: unknown
@@ -145,7 +141,9 @@ function ticketFor(message: unknown, headers: McpMessage['headers']): Ticket | u
   }
 }
 
-/** @param earlier set for earlier protocol versions, in which a client cancels a call with a separate message */
+/**
+ * @param earlier set for earlier protocol versions, in which a client cancels a call with a separate message
+ */
 function makeServer(
   app: App,
   routes: ServedRoute[],
@@ -162,7 +160,6 @@ function makeServer(
   server.setRequestHandler('tools/call', async ({ params }, { mcpReq }) => {
     const ended = new AbortController()
     if (earlier) {
-      // A cancelled request gets no response, and its stream is closed.
       void whenCancelled(app.context, earlier.client, mcpReq.id, ended.signal).then((cancelled) => {
         if (!cancelled) return
         void server.close()

@@ -1,7 +1,4 @@
-/**
- * Event ids of tool calls. Each event id contains the data of its call, so any API process can resume a
- * broken stream.
- */
+/** Each event id contains the data of its call, so any API process can resume a broken stream. */
 import type { EventStore } from '@modelcontextprotocol/server'
 import * as z from 'zod'
 import { Id } from '../../shared/contract/endpoint.ts'
@@ -18,13 +15,12 @@ const Ticket = z.object({
   requestId: Name,
   progressToken: Name.optional(),
   tool: z.enum(Object.keys(tools) as [ToolName, ...ToolName[]]),
-  /** Set if the tool is `exec`. */
   command: z.object({ sandboxId: Id, key: z.string().max(64) }).optional(),
   /** Start time of the call, in milliseconds since the Unix epoch. */
   at: z.int().min(0),
 })
 
-/** The data needed to resume a tool call. A ticket grants no access. */
+/** A ticket grants no access. */
 export type Ticket = z.infer<typeof Ticket>
 
 export function numberEvents(ticket: Ticket, from = 0): EventStore {
@@ -36,11 +32,7 @@ export function numberEvents(ticket: Ticket, from = 0): EventStore {
   }
 }
 
-/**
- *
- * @returns the data of the call, and the number of the next event
- * @throws {Problem} `invalid_request` if the event id is malformed
- */
+/** @throws {Problem} `invalid_request` if the event id is malformed */
 export function readEventId(eventId: string): { ticket: Ticket; next: number } {
   const [, name = '', number] = mcpEventId.exec(eventId) ?? []
   const { data: ticket } = Ticket.safeParse(parseJson(Buffer.from(name, 'base64url').toString()))

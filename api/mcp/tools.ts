@@ -1,4 +1,4 @@
-/** Runs tool calls. A tool call runs the handler of the corresponding route with the same limits. */
+/** A tool call runs the handler of the corresponding route with the same limits. */
 import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
 import { resumption, type Tool, type ToolName, tools } from '../../shared/contract/mcp.ts'
 import { Problem } from '../../shared/platform/problem.ts'
@@ -12,7 +12,6 @@ import { cutToSize } from './output.ts'
 import { describedTools, sessionInput } from './schemas.ts'
 import type { Ticket } from './ticket.ts'
 
-/** Identifies a command, so that a client can get its result after a broken connection. */
 export interface CommandKey {
   sandboxId: string
   key: string
@@ -27,7 +26,6 @@ export interface ToolResult {
 type ToolCaller = Pick<Invocation, 'account' | 'requestId' | 'log' | 'signal'>
 
 /**
- *
  * @param command set if the client can resume the call. After a disconnect, the command then keeps running
  *   for its grace period.
  * @returns the route's response, truncated for a model. A route's error is also returned as a result.
@@ -56,7 +54,6 @@ export async function runTool(
   })
 }
 
-/** Returns the result of an earlier tool call to a client that has reconnected. */
 export const rejoinTool = (app: App, { tool, command }: Ticket, caller: ToolCaller): Promise<ToolResult> =>
   toResult(app, tool, caller, () => {
     if (!command) throw resultLost(tool)

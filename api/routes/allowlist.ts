@@ -34,9 +34,7 @@ export const checkAllowlist = route(
   },
 )
 
-/**
- * Stores an allowlist, then waits until no API process caches the previous one. Null removes the allowlist.
- */
+/** Stores an allowlist, then waits until no API process caches the previous one. */
 async function write(db: Database, accountId: string, commands: string[] | null): Promise<void> {
   if (!(await writeAllowlist(db.share(accountId), accountId, commands))) throw gone()
   await sleep(rememberMs)

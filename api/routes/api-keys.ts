@@ -62,8 +62,7 @@ export const revokeApiKey = route(
   async ({ account, params: { key_id } }, { context: { db, redis } }) => {
     const isRevoked = await revokeKey(db.share(account.id), { id: key_id, accountId: account.id })
     if (!isRevoked) throw unknownKey()
-    // Closes long-lived connections of this key promptly. Without the notification, they would close seconds
-    // later.
+    // Without the notification, long-lived connections of this key would close seconds later.
     void notify(redis, 'key', key_id).catch(() => {})
     return undefined
   },
@@ -72,8 +71,7 @@ export const revokeApiKey = route(
 const unknownKey = () => new Problem('not_found', 'The account has no API key with this id.')
 
 /**
- * Makes sure that the account can store another API key. At the limit, deletes revoked and expired keys
- * first.
+ * At the limit, deletes revoked and expired keys first.
  * @throws {Problem} `api_key_limit_reached` if all stored keys are valid
  */
 async function makeRoom(db: Queries, accountId: string): Promise<void> {

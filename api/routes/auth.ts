@@ -83,10 +83,7 @@ export const endSessions = route(sessions.endSessions, async ({ account: { id, g
   return undefined
 })
 
-/**
- *
- * @throws {Problem} `invalid_credentials` if the password is incorrect or the account was deleted
- */
+/** @throws {Problem} `invalid_credentials` if the password is incorrect or the account was deleted */
 async function findOwner(
   app: App,
   id: string,
@@ -99,10 +96,7 @@ async function findOwner(
   throw new Problem('invalid_credentials', 'The current password is incorrect.')
 }
 
-/**
- * Replaces a password hash that was computed with an outdated cost. If the hashing queue is full, does
- * nothing.
- */
+/** Does nothing if the hashing queue is full. */
 async function hashAgain(app: App, account: AuthenticatedAccount, password: string, waiter: Waiter) {
   const hash = await app.passwords.hash(password, waiter).catch(() => undefined)
   if (hash) await replacePasswordHash(app.context.db.share(account.id), account, hash)

@@ -1,4 +1,4 @@
-/** The routes of `/v1/mcp`. They are stateless, so any API process can serve each request. */
+/** The routes are stateless, so any API process can serve each request. */
 import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { mcp as contract } from '../../shared/contract/mcp.ts'
@@ -39,7 +39,6 @@ export const resumeMcp = (routes: ServedRoute[]) =>
     const resumed = readEventId(eventId)
     const { requestId: id, progressToken, tool: name } = resumed.ticket
     const meta = progressToken === undefined ? {} : { _meta: { progressToken } }
-    // Reconstructs the message of the earlier call, without its arguments.
     const message = { jsonrpc: '2.0', id, method: 'tools/call', params: { name, ...meta } }
     assertShortNames(message)
     const accept = 'application/json, text/event-stream'
@@ -72,10 +71,7 @@ async function answer(
   }
 }
 
-/**
- * Returns the response body for Koa. Without a body, Koa would replace the status 202 of a notification with
- * 204.
- */
+/** Without a body, Koa would replace the status 202 of a notification with 204. */
 function bodyOf({ body, headers }: Response, outbox: Outbox) {
   if (!body) return ''
   const isStream = headers.get('content-type')?.startsWith('text/event-stream')

@@ -1,7 +1,6 @@
 /**
- * Admits sandboxes. One transaction locks the account's row, checks its quotas and inserts the sandbox's row.
- *
- * Each check is a separate statement, so that it sees all changes committed before the lock was acquired.
+ * One transaction locks the account's row, checks its quotas and inserts the sandbox's row. Each check is a
+ * separate statement, so that it sees all changes committed before the lock was acquired.
  */
 import type * as z from 'zod'
 import type { sandboxes } from '../../shared/contract/sandboxes.ts'
@@ -26,19 +25,16 @@ export interface Admission {
   sandboxId: string
   /** Whether an earlier request with the same Idempotency-Key created this sandbox. */
   replayed: boolean
-  /**
-   * `claimed`: the sandbox uses a warm pod. `cold`: its pod has yet to be created. Undefined if `replayed`.
-   */
+  /** `claimed` stands for a warm pod. `cold` means that the pod has yet to be created. */
   pod?: 'claimed' | 'cold'
   lifeMs: number
-  /** IDs of expired sandboxes that this admission marked as destroyed. Their pods have yet to be deleted. */
+  /** IDs of expired sandboxes that this admission marked as destroyed. */
   expired: string[]
 }
 
 type Order = ReturnType<typeof readOrder>
 
 /**
- * Applies the defaults for the image and the TTL of a new sandbox. The returned `seconds` is the TTL.
  * @param maxTtl the account's maximum TTL, in seconds
  * @throws {Problem} `invalid_request` if this installation does not allow the image or the TTL
  */
@@ -55,7 +51,6 @@ export function readOrder({ sandbox }: Settings, body: CreateRequest, maxTtl: nu
 }
 
 /**
- * Admits one sandbox, or changes nothing.
  * @throws {Problem} `account_suspended`, `idempotency_conflict`, `concurrent_sandbox_limit_reached` or
  *   `monthly_usage_limit_reached`
  */
@@ -130,7 +125,7 @@ async function lockQuotas(db: Queries, accountId: string, { quotas }: Settings) 
 }
 
 /**
- * Returns the sandbox of an earlier request with the same Idempotency-Key and body. Quotas do not apply.
+ * Quotas do not apply.
  * @throws {Problem} `idempotency_conflict` if the earlier request had a different body
  */
 export async function findReplay(
@@ -174,8 +169,7 @@ function checkConcurrent(rows: Awaited<ReturnType<typeof findActive>>, limit: nu
 }
 
 /**
- * Checks the account's monthly quota of sandbox-hours. Only new sandboxes are refused; running ones continue.
- * @returns the time of the check
+ * Only new sandboxes are refused; running ones continue.
  * @throws {Problem} `monthly_usage_limit_reached`
  */
 async function checkMonth(db: Queries, accountId: string, limit: number): Promise<Date> {

@@ -1,7 +1,4 @@
-/**
- * Enqueues jobs for workers after a row has changed. A failure is only logged, because the reconciler later
- * does the job's work.
- */
+/** A failure is only logged, because the reconciler later does the job's work. */
 import type { Context } from '../../shared/platform/context.ts'
 import type { Logger } from '../../shared/platform/log.ts'
 import { notify } from '../../shared/platform/notify.ts'
@@ -15,7 +12,6 @@ interface Of {
 /** The delay keeps the job from slowing down the first command. */
 const assignAfterMs = 500
 
-/** Enqueues two jobs: one creates or assigns the pod, and a delayed one expires the sandbox. */
 export async function enqueueCreate(context: Context, admission: Admission, of: Of): Promise<void> {
   const { sandboxId, replayed, pod, lifeMs, expired } = admission
   if (replayed) return

@@ -1,4 +1,4 @@
-/** Loads sandboxes and waits until they are ready. Every query is restricted to the caller's account. */
+/** Every query is restricted to the caller's account. */
 import { limits } from '../../shared/contract/limits.ts'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import type { Queries } from '../../shared/data/database.ts'
@@ -16,7 +16,6 @@ export async function loadSandbox(db: Queries, accountId: string, id: string): P
   return (await findSandboxOfAccount(db, { id, accountId })) ?? refuseMissing()
 }
 
-/** Interval between reads of the row, in case a notification was lost. */
 const rereadMs = 1_000
 
 export interface WaitOptions {
@@ -26,7 +25,6 @@ export interface WaitOptions {
   signal: AbortSignal
 }
 
-/** Waits until the sandbox is ready or destroyed, or until `maxMs` has passed. */
 export async function awaitSettled({ context }: App, wait: WaitOptions): Promise<SandboxOfAccount> {
   const end = performance.now() + wait.maxMs
   let change: Promise<void> | undefined

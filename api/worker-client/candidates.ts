@@ -1,4 +1,3 @@
-/** Selects the workers that may serve a call, in the order in which to try them. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { noWorker } from '../../shared/data/execs.ts'
 import { cacheFor } from '../../shared/lib/cache-for.ts'
@@ -15,7 +14,7 @@ import type { WorkerHealth } from './health.ts'
 
 const registryMs = 500
 const rereadMs = 250
-/** How long a worker is remembered as missing. Its commands are then marked as lost without another wait. */
+/** While a worker is remembered as missing, its commands are marked as lost without another wait. */
 const rememberMs = 10 * 60_000
 
 export class Candidates {
@@ -24,9 +23,7 @@ export class Candidates {
   private readonly listNow: () => Promise<ListedWorker[]>
   private readonly lastEntry: (workerId: string) => Promise<ListedWorker | undefined>
   private readonly health: Pick<WorkerHealth, 'isSilent' | 'isAlive'>
-  /** Time after which an unregistered worker is considered gone. */
   private readonly goneMs: number
-  /** The pending wait for each unregistered worker, by id. */
   private readonly missing = new Map<string, Promise<ListedWorker[]>>()
 
   constructor(context: Context, health: Pick<WorkerHealth, 'isSilent' | 'isAlive'>) {
@@ -37,15 +34,13 @@ export class Candidates {
     this.goneMs = context.settings.livenessTimeouts.missing
   }
 
-  /** Returns the cached list if it is acceptable, and reads the list again if not. */
   async listed(isAcceptable: (workers: ListedWorker[]) => boolean): Promise<ListedWorker[]> {
     const remembered = await this.list()
     return isAcceptable(remembered) ? remembered : await this.listNow()
   }
 
   /**
-   * Yields the workers to try, in order. After the workers in the cached list, reads the list again and
-   * yields the new ones.
+   * After the workers in the cached list, reads the list again and yields the new ones.
    * @param workerId the only worker that can serve the call. Undefined allows every worker, starting with the
    *   sandbox's slot owner.
    */
@@ -85,7 +80,6 @@ export class Candidates {
       const list = await this.listNow().catch(() => [])
       if (list.some(({ id }) => id === workerId)) return list
     }
-    // If the event loop stalled during the wait, waits again.
     return wasStalled(from) ? await this.waitFor(workerId) : []
   }
 }

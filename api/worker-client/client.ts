@@ -1,7 +1,4 @@
-/**
- * Calls workers from the API. If a worker does not accept a call, the next worker is tried. An accepted call
- * is never sent again.
- */
+/** If a worker does not accept a call, the next worker is tried. An accepted call is never sent again. */
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
@@ -41,9 +38,8 @@ import { openTunnel, type Tunnel } from './tunnel.ts'
 export { CallLost, reportLost }
 
 export interface CallOptions {
-  /** Aborts when the client disconnects. */
   signal: AbortSignal
-  /** Maximum time from sending the call to its response. After that, the call is lost. */
+  /** After this time, the call is lost. */
   timeoutMs: number
   /**
    * The only worker that can serve the call. By default, every worker can, and the sandbox's slot owner is
@@ -62,13 +58,11 @@ export interface StreamAnswer {
   body: IncomingMessage
 }
 
-/** Thrown if the only worker that can serve a call is gone. */
 export class WorkerGone extends Error {
   override name = 'WorkerGone'
   override message = 'the worker is gone'
 }
 
-/** Thrown if another worker started the command with the given Idempotency-Key. */
 export class ExecOnAnotherWorker extends Error {
   override name = 'ExecOnAnotherWorker'
   readonly execId: string
@@ -83,7 +77,6 @@ export class ExecOnAnotherWorker extends Error {
 
 type WorkerRequest = Omit<HandOver, 'url' | 'callee' | 'agent' | 'handOverMs' | 'watch'>
 
-/** Maximum time between the head of a response and the end of its body. */
 const bodyMs = 10_000
 
 export class Workers {
@@ -101,10 +94,7 @@ export class Workers {
     this.candidates = new Candidates(context, this.health)
   }
 
-  /**
-   *
-   * @throws {Problem} `unavailable` if no worker can create sandboxes
-   */
+  /** @throws {Problem} `unavailable` if no worker can create sandboxes */
   async assertAvailable(): Promise<void> {
     const canCreate = (worker: ListedWorker) => takesCalls(worker) && worker.driverProblem === null
     const workers = (await this.candidates.listed((listed) => listed.some(canCreate))).filter(takesCalls)
@@ -129,7 +119,6 @@ export class Workers {
   }
 
   /**
-   * Calls a worker and returns its JSON result.
    * @throws {Problem} an error returned by the worker, or `unavailable` if no worker accepted the call
    * @throws {WorkerGone} if the only worker that can serve the call is gone
    * @throws {CallLost} if a worker accepted the call but did not respond. The effect of the call is unknown.
@@ -148,7 +137,7 @@ export class Workers {
   }
 
   /**
-   * Calls a worker and returns its streamed response. `timeoutMs` applies only until the head of the response arrives.
+   * `timeoutMs` applies only until the head of the response arrives.
    * @throws the same errors as {@link call}
    */
   async stream<N extends StreamCallName>(
@@ -171,10 +160,7 @@ export class Workers {
     }
   }
 
-  /**
-   * Opens a WebSocket to a command.
-   * @throws the same errors as {@link call}
-   */
+  /** @throws the same errors as {@link call} */
   async attach(
     args: OneExec,
     headers: IncomingHttpHeaders,
@@ -186,7 +172,7 @@ export class Workers {
   }
 
   /**
-   * Opens a WebSocket to a port of a sandbox. Any worker can open it.
+   * Any worker can open the connection.
    * @throws the same errors as {@link call}
    */
   async connectPort(args: OnePort, headers: IncomingHttpHeaders, signal: AbortSignal): Promise<Tunnel> {
@@ -238,7 +224,6 @@ export class Workers {
     throw id === undefined || isAlive ? noneAvailable() : new WorkerGone()
   }
 
-  /** Offers a call to one worker. Returns undefined if the worker does not accept the call. */
   private async offer(worker: ListedWorker, path: string, asked: WorkerRequest) {
     const { answer, handOver: handOverMs, longer } = this.health.livenessTimeouts
     const target: Omit<HandOver, 'agent'> = {

@@ -1,8 +1,6 @@
 /**
- * Sends a call to a worker in two steps. The body is sent only after the worker has accepted the call with
- * `100 Continue`.
- *
- * If the call fails before this response, it had no effect. If it fails later, its effect is unknown.
+ * The body is sent only after the worker has accepted the call with `100 Continue`. A call that fails earlier
+ * had no effect, and the effect of a call that fails later is unknown.
  */
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import { type Agent, request as openRequest } from 'node:https'
@@ -16,24 +14,20 @@ export interface HandOver {
   url: URL
   callee: Callee
   headers: Record<string, string>
-  /** Bytes, or the streamed body of a client's request. */
   body: Buffer | Readable
   agent: Agent
   signal: AbortSignal
   /** Maximum time until the worker accepts the call. After that, the next worker is tried. */
   handOverMs: number
-  /** Maximum time from acceptance to the head of the response. After that, the call is lost. */
+  /** After this time, the call is lost. */
   timeoutMs: number
-  /**
-   * Starts watching the worker's liveness once the worker has accepted the call.
-   * @returns a function that stops watching. It is called when the response ends.
-   */
+  /** @returns a function that stops watching. It is called when the response ends. */
   watch(onTimeout: () => void, bytesMoved: () => number): () => void
 }
 
 /**
- * The response, of which only the head has been read, or the reason why the worker did not accept the call.
- * `stale` means that a reused connection had been closed. The call can be retried on a new connection.
+ * `notTaken` is the reason why the worker did not accept the call. `stale` means that a reused connection had
+ * been closed.
  */
 export type HandedOver = { response: IncomingMessage } | { notTaken: Error } | { stale: true }
 
@@ -48,7 +42,6 @@ export class CallLost extends Error {
   }
 }
 
-/** Returns a rejection handler that replaces {@link CallLost} with `unavailable` and rethrows any other error. */
 export const reportLost = (detail: string) => (error: unknown) => {
   throw error instanceof CallLost ? unavailable(detail, error) : error
 }
@@ -56,10 +49,7 @@ export const reportLost = (detail: string) => (error: unknown) => {
 /** A worker refuses a call with this status if the account exceeds its memory budget. */
 const refusedStatus = 429
 
-/**
- * Sends a call to a worker and waits for the head of the response.
- * @throws {CallLost} if the worker accepted the call but did not respond
- */
+/** @throws {CallLost} if the worker accepted the call but did not respond */
 export async function handOver(target: HandOver): Promise<HandedOver> {
   const { url, agent, headers, body, signal, timeoutMs } = target
   signal.throwIfAborted()
@@ -126,14 +116,12 @@ export async function handOver(target: HandOver): Promise<HandedOver> {
 }
 
 /**
- * Pipes a body into a request and joins buffered chunks into one write. Each write becomes a separate TLS
- * record.
+ * Joins buffered chunks into one write, because each write becomes a separate TLS record.
  * @returns a function that stops piping and leaves the rest of the body unread
  */
 function sendJoined(body: Readable, request: ClientRequest): () => void {
   const send = () => {
     while (!request.writableNeedDrain) {
-      // Without a size, `read` returns all buffered data.
       const bytes = body.read()
       if (bytes === null) return
       request.write(bytes)

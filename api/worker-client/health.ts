@@ -1,6 +1,5 @@
 /**
- * Checks the liveness of workers. The connections of a frozen process stay open, so only an unanswered
- * liveness check reveals the failure.
+ * The connections of a frozen process stay open, so only an unanswered liveness check reveals the failure.
  */
 import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -27,9 +26,7 @@ export class WorkerHealth {
   }
 
   /**
-   *
    * @param onTimeout called at most once, when the worker stops responding
-   * @param bytesMoved returns the number of bytes transferred over the call's connection so far
    * @returns a function that stops watching
    */
   follow(worker: ListedWorker, onTimeout: () => void, bytesMoved: () => number): () => void {
@@ -38,12 +35,10 @@ export class WorkerHealth {
     return watch.add(onTimeout, bytesMoved)
   }
 
-  /** A watch calls this when it stops. */
   forget(workerId: string): void {
     this.watched.delete(workerId)
   }
 
-  /** Reports whether the worker left the last check unanswered. */
   isSilent(workerId: string): boolean {
     return this.watched.get(workerId)?.isSilent ?? false
   }
@@ -58,17 +53,11 @@ export class WorkerHealth {
   }
 }
 
-/**
- * Returns the number of bytes transferred in both directions. If the peer is frozen, the number stops growing
- * once the kernel's buffers are full.
- */
+/** The number of bytes stops growing if the peer is frozen and the kernel's buffers are full. */
 export const bytesOver = (socket: Socket | null | undefined): number =>
   !socket ? 0 : socket.bytesRead + socket.bytesWritten - socket.writableLength
 
-/**
- * Checks one worker repeatedly. Stops when no call is open and the worker has responded or `maxIdleChecks` is
- * reached.
- */
+/** Stops when no call is open and the worker has responded or `maxIdleChecks` is reached. */
 class Watch {
   isSilent = false
   private readonly calls = new Map<() => void, () => number>()

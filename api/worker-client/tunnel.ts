@@ -1,4 +1,4 @@
-/** Connects a client's WebSocket to a worker. The API copies the bytes without parsing frames. */
+/** The API copies the bytes without parsing frames. */
 import { addAbortListener } from 'node:events'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { type Agent, request as openRequest } from 'node:https'
@@ -16,22 +16,16 @@ export interface TunnelOptions {
   signal: AbortSignal
 }
 
-/** The worker's side of an open WebSocket. */
 export interface Tunnel {
   response: IncomingMessage
   socket: Duplex
-  /** Bytes of the stream that arrived together with the response headers. */
   head: Buffer
 }
 
 const openMs = 10_000
-/** Maximum time to send pending bytes to one side after the other side has closed. */
 const lingerMs = 5_000
 
-/**
- *
- * @throws {CallLost} if the worker does not respond
- */
+/** @throws {CallLost} if the worker does not respond */
 export async function openTunnel(opening: TunnelOptions): Promise<Tunnel | { refusal: IncomingMessage }> {
   const { url, callee, agent, own, headers, signal } = opening
   const handshake = Object.entries(headers).filter(([name]) => name.startsWith('sec-websocket-'))
@@ -75,7 +69,8 @@ export function join(
   for (const [from, to] of pairs) {
     if ('setNoDelay' in from && typeof from.setNoDelay === 'function') from.setNoDelay(true)
     from.on('error', () => from.destroy())
-    // A client may have closed its socket while the worker was responding. A closed socket emits no further events.
+    // A client may have closed its socket while the worker was responding. A closed socket emits no further
+    // events.
     if (from.destroyed) closeSoon(to)
     else from.on('close', () => closeSoon(to))
     from.pipe(to)
@@ -89,7 +84,6 @@ function headOf({ rawHeaders }: IncomingMessage, more: Record<string, string>): 
   return `${lines.join('\r\n')}\r\n\r\n`
 }
 
-/** Waits at most `lingerMs` until pending bytes have been sent. */
 function closeSoon(socket: Duplex) {
   if (socket.destroyed) return
   const timer = setTimeout(() => socket.destroy(), lingerMs)

@@ -1,13 +1,10 @@
 /**
- * The command allowlist. An entry is a command name, followed by the arguments that every call must begin
- * with.
- *
+ * An allowlist entry is a command name, followed by the arguments that every call must begin with.
  * docs/allowlist.md explains the rules and their limits.
  */
 import { affectsPrograms } from './environment-variables.ts'
 
 export type Decision =
-  /** `entry` is absent if the account has no allowlist. */
   | { allowed: true; entry?: string }
   /**
    * `needs` is the shortest allowlist entry that would allow the command. `variable` names an environment
@@ -15,7 +12,6 @@ export type Decision =
    */
   | { allowed: false; reason: string; needs?: string; variable?: string }
 
-/** The places where an environment variable can be set, with texts for the error message. */
 const sources = {
   request: (name: string) => ({ subject: `The variable ${name} of this request`, remedy: 'Leave it out.' }),
   sandbox: (name: string) => ({
@@ -28,15 +24,12 @@ const sources = {
   }),
 }
 
-/** Matches any single argument. */
 const anyArgument = '*'
 
 /**
- *
  * @param allowlist undefined or null allows every command
  * @param command an argument list, or a string that /bin/sh runs
- * @param env the environment variables of the request; only their names are checked
- * @returns the entry that allows the command, or the reason why the command is refused
+ * @param env only the names are checked
  */
 export function decide(
   allowlist: readonly string[] | null | undefined,
@@ -48,10 +41,7 @@ export function decide(
   return decision.allowed ? (refuseVariables('request', env) ?? decision) : decision
 }
 
-/**
- * Refuses an environment with a variable that could make an allowed command run another program.
- * @param source where the environment was set, for the error message
- */
+/** Refuses an environment with a variable that could make an allowed command run another program. */
 export function refuseVariables(
   source: keyof typeof sources,
   env: Readonly<Record<string, unknown>>,
@@ -96,9 +86,7 @@ function decideShellString(allowlist: readonly string[]): Decision {
   }
 }
 
-/**
- * Reports whether each word of an entry equals the argument at the same position. More arguments may follow.
- */
+/** Further arguments may follow the words of the entry. */
 function matches(entry: string, argv: readonly string[]): boolean {
   const words = wordsOf(entry)
   if (words.length > argv.length) return false
@@ -141,10 +129,6 @@ const gitByOptions = namesOf(
 )
 const runnersWhenBare = namesOf('git npm pnpm yarn pip pipx uv cargo go docker podman kubectl crontab at')
 
-/**
- *
- * @returns one or two sentences, or undefined if the entry has no known risk
- */
 export function warningOf(entry: string): string | undefined {
   const [path = '', ...rest] = wordsOf(entry)
   // Removes version numbers: python3.11 and lua5.4 count as python and lua.

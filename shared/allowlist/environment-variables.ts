@@ -1,6 +1,5 @@
 /** Environment variables that change which code a command runs. The names come from each tool's manual. */
 
-/** {@link harmless} lists exceptions. */
 const families = words(`
   LD_ DYLD_ MALLOC_ LIBC_ GLIBC_ TERMINFO
   BASH_ ZSH_ KSH_ FISH_

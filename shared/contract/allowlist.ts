@@ -5,8 +5,8 @@ import { limits } from './limits.ts'
 import { characters } from './texts.ts'
 
 /**
- * An allowlist entry: a command and its first arguments, with whitespace normalized to single spaces. `*` matches any
- * single argument.
+ * An allowlist entry: a command and its first arguments, with whitespace normalized to single spaces. `*`
+ * matches any single argument.
  */
 const Entry = characters(z.string(), 0, limits.allowlist.characters)
   .regex(/\S/, 'must name a command')

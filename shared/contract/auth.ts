@@ -6,10 +6,7 @@ import { characters } from './texts.ts'
 /** Addresses that differ only in case or surrounding whitespace belong to the same account. */
 export const normaliseEmail = (text: string) => text.trim().toLowerCase()
 
-/**
- * Maximum size of a sign-up or login body. The longest address and password fit, even if JSON escapes every
- * character.
- */
+/** The longest address and password fit, even if JSON escapes every character. */
 const bodyBytes = 16 * 1024
 
 const address = z.regexes.email.source.slice(1, -1)

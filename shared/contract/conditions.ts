@@ -1,4 +1,4 @@
-/** Conditional requests for files (RFC 9110). A file's entity tag is its SHA-256 hash in double quotes. */
+/** A file's entity tag is its SHA-256 hash in double quotes. */
 import * as z from 'zod'
 
 const quoted = '"[\\x21\\x23-\\x7e\\x80-\\xff]*"'
@@ -13,10 +13,7 @@ export const EntityTags = z
 const range = '\\s*(?:\\d+-\\d*|-\\d+)\\s*'
 const bytesUnit = '[Bb][Yy][Tt][Ee][Ss]='
 
-/**
- * The schema of a `Range` header. RFC 9110 requires servers to ignore a range in an unknown unit, so any such
- * range is accepted.
- */
+/** RFC 9110 requires servers to ignore a range in an unknown unit, so any such range is accepted. */
 export const Range = z
   .string()
   .regex(
@@ -36,14 +33,9 @@ export const OnlyNew = z
   })
   .optional()
 
-/** SHA-256 hashes. `*` matches any file. */
 export type Tags = '*' | string[]
 
-/**
- *
- * @param header the header, already validated with {@link EntityTags}
- * @param isWeak whether to include weak tags, which can match in `If-None-Match` but never in `If-Match`
- */
+/** @param isWeak whether to include weak tags, which can match in `If-None-Match` but never in `If-Match` */
 export function readTags(header: string | undefined, isWeak: boolean): Tags | undefined {
   if (header === undefined) return undefined
   if (header === '*') return '*'

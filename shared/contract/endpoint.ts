@@ -27,7 +27,9 @@ export type Bucket =
   | 'reads'
   | 'changes'
 
-/** The scope of an API key. `run` allows commands, files and sandboxes. `full` also allows all other requests. */
+/**
+ * The scope of an API key. `run` allows commands, files and sandboxes. `full` also allows all other requests.
+ */
 export type Scope = 'full' | 'run'
 
 /**
@@ -35,8 +37,8 @@ export type Scope = 'full' | 'run'
  * - `yes`: always.
  * - `gone`: always. If the retry gets 404, the first attempt succeeded.
  * - `keyed`: only if the request has an `Idempotency-Key`.
- * - `plain`: only without a condition (`If-Match`, `overwrite=false`), because the first attempt may have changed
- *   whether the condition holds.
+ * - `plain`: only without a condition (`If-Match`, `overwrite=false`), because the first attempt may have
+ *   changed whether the condition holds.
  * - `no`: never.
  */
 export type Repeat = 'yes' | 'gone' | 'keyed' | 'plain' | 'no'
@@ -86,7 +88,9 @@ interface Declared {
   alsoStatus?: 202
   /** Set if the response with the status `alsoStatus` has no body. */
   alsoEmpty?: true
-  /** Descriptions of error statuses whose body is JSON defined by another protocol, not a problem document. */
+  /**
+   * Descriptions of error statuses whose body is JSON defined by another protocol, not a problem document.
+   */
   refusals?: Readonly<Record<number, string>>
   /** Error codes specific to this route. api/http/responses.ts adds the error codes that all routes share. */
   errors: readonly ErrorCode[]

@@ -1,7 +1,4 @@
-/**
- * All error codes with their HTTP status and title. The client maps a code to an exit status without loading
- * schemas.
- */
+/** The client maps a code to an exit status without loading schemas. */
 
 export const errors = {
   invalid_request: { status: 400, title: 'Invalid request' },

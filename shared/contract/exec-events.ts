@@ -1,14 +1,11 @@
-/** The events and WebSocket frames of a command's output, and the event ids from which a client resumes. */
 import type { ExecOutcome } from './exec.ts'
 import { readEvents } from './server-sent-events.ts'
 
-/** A position in a command's output: the number of bytes of each stream before the position. */
 export interface OutputOffset {
   stdout: number
   stderr: number
 }
 
-/** A chunk of output. `text` is used for valid UTF-8, and `base64` for all other bytes. */
 export type OutputData = { text: string } | { base64: string }
 
 export type ExecEvent = { id: string } & (

@@ -1,19 +1,16 @@
 /**
- * Translates patterns for files/grep to POSIX extended regular expressions, because implementations of grep
- * agree on nothing else.
- *
- * Common escapes of other dialects are translated. Patterns that POSIX cannot express are refused.
+ * Implementations of grep agree only on POSIX extended regular expressions. Common escapes of other dialects
+ * are translated, and patterns that POSIX cannot express are refused.
  */
 
-/** Describes the pattern syntax, for the API description and the descriptions of MCP tools. */
 export const grepSyntax =
   'a POSIX extended regular expression, plus \\d \\w \\s \\h \\b \\t, their negations and (?:…), but without lookaround, backreferences and inline flags'
 
 type GrepPattern = { posix: string } | { refused: string }
 
 /**
- * Translates a pattern to an expression for `grep -E`. If that is impossible, returns the predicate of an
- * error message, such as `has "(?=", which is lookaround`.
+ * If the pattern cannot be translated, returns the predicate of an error message, such as `has "(?=", which
+ * is lookaround`.
  */
 export function translateGrepPattern(pattern: string): GrepPattern {
   try {
@@ -26,7 +23,6 @@ export function translateGrepPattern(pattern: string): GrepPattern {
 
 class Refused extends Error {}
 
-/** POSIX bracket contents for the class escapes `\d`, `\w`, `\s` and `\h`. */
 const classes: Record<string, string> = { d: '0-9', w: '[:alnum:]_', s: '[:space:]', h: '[:blank:]' }
 const isClass = (letter: string) => letter.toLowerCase() in classes
 const isNegatedClass = (letter: string) => letter !== letter.toLowerCase()
@@ -42,7 +38,6 @@ const special = /[.[\\()*+?{|^$]/
 const interval = /^\{(\d+(,\d*)?|,\d+)\}/
 
 function translate(pattern: string): string {
-  /** Returns enough of the pattern to recognize any syntax element and to quote it in an error message. */
   const ahead = (at: number) => pattern.slice(at, at + 40)
   let posix = ''
   let isRepeatable = false
@@ -83,10 +78,7 @@ function translate(pattern: string): string {
   return posix
 }
 
-/**
- * Returns the length of a group's opening, such as `(?:`. Every group becomes a plain group, because
- * backreferences are refused.
- */
+/** Every group becomes a plain group, because backreferences are refused. */
 function groupLength(ahead: string): number {
   const opening = /^\(\?(?::|P?<\w+>|'\w+')/.exec(ahead)?.[0]
   if (opening) return opening.length
@@ -140,9 +132,7 @@ interface CharacterSet {
   negatedClasses: string[]
 }
 
-/**
- * Translates a bracket expression. Unlike in POSIX, a backslash inside the brackets is an escape character.
- */
+/** Unlike in POSIX, a backslash inside the brackets is an escape character. */
 function readSet(pattern: string, start: number): { posix: string; end: number } {
   const isNegated = pattern[start + 1] === '^'
   const set: CharacterSet = { isNegated, ranges: [], classes: [], negatedClasses: [] }

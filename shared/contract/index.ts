@@ -12,7 +12,6 @@ import { ports } from './ports.ts'
 import { sandboxes } from './sandboxes.ts'
 import { secrets } from './secrets.ts'
 
-/** The endpoints by topic, as the API description groups them. */
 export const families: Record<string, { about: string; endpoints: Record<string, Endpoint> }> = {
   'Sign-up and login': { about: 'Create an account and get session tokens.', endpoints: auth },
   'API keys': {
@@ -33,7 +32,6 @@ export const families: Record<string, { about: string; endpoints: Record<string,
   Description: { about: 'This API description.', endpoints: openApi },
 }
 
-/** All endpoints by name, in the order in which the API description lists them. */
 export const endpoints = {
   ...auth,
   ...apiKeys,

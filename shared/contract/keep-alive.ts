@@ -1,20 +1,15 @@
-/** Detects dead WebSocket connections with pings. The pings also prevent proxies from closing idle connections. */
+/** Pings detect dead WebSocket connections, and prevent proxies from closing idle ones. */
 import type { WebSocket } from 'ws'
 
-/**
- * Number of bytes that may be written between pongs without delaying the next pong. A single pipe holds 64
- * KiB, so these bytes fit into the connection's buffers.
- */
+/** A single pipe holds 64 KiB, so 32 KiB fit into the connection's buffers. */
 const harmlessBytes = 32 * 1024
-/** Time without an incoming message, after which a ping may be sent. */
 const pauseMs = 250
 
 /**
- * Sends a ping every `everyMs` milliseconds and calls `onTimeout` if the previous ping is still unanswered. A
- * missing pong is ignored while the socket is paused or after much data has been written.
+ * A missing pong is ignored while the socket is paused or after much data has been written.
  *
- * A ping is sent only during a pause in the incoming messages. If the remote process has exited, Kubernetes
- * cannot forward the ping and drops output that is still in transit (`select` in its upgradeaware.go).
+ * If the remote process has exited, Kubernetes cannot forward a ping and drops output in transit (`select` in
+ * its upgradeaware.go). Pings are therefore sent only during a pause in the incoming messages.
  */
 export function keepAlive(socket: WebSocket, everyMs: number, onTimeout: () => void) {
   let isAwaiting = false

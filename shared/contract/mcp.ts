@@ -1,7 +1,4 @@
-/**
- * The endpoint and the tools of the Model Context Protocol (MCP). The schemas of a tool are derived from the
- * schemas of its route.
- */
+/** The schemas of a tool are derived from the schemas of its route. */
 import * as z from 'zod'
 import { account } from './account.ts'
 import { type Endpoint, family } from './endpoint.ts'

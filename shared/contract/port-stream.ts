@@ -1,11 +1,10 @@
-/** Copies bytes between the WebSocket of a port and a byte stream, both in the client and in the worker. */
+/** Runs both in the client and in the worker. */
 import type { Duplex } from 'node:stream'
 import type { WebSocket } from 'ws'
 import { PendingBytes } from '../lib/pending-bytes.ts'
 import { keepAlive } from './keep-alive.ts'
 import { limits } from './limits.ts'
 
-/** WebSocket close codes that the service sends for connections to ports. */
 export const portCloseCodes = {
   /** The server in the sandbox closed the connection. */
   ended: 1000,
@@ -16,12 +15,9 @@ export const portCloseCodes = {
 } as const
 
 const pingMs = 15_000
-/** Number of unsent bytes in the WebSocket above which the stream is paused. */
 const maxUnsent = 256 * 1024
-/** Number of bytes waiting to be written to the stream above which the WebSocket is paused. */
 const maxPending = 64 * 1024
 
-/** Closes one direction of the connection. */
 const eof = JSON.stringify({ type: 'eof' })
 
 interface Carrying {
@@ -29,7 +25,6 @@ interface Carrying {
   onClose(code: number, reason: string): void
 }
 
-/** Copies bytes in both directions, with backpressure, until one side closes. */
 export function carryPort(socket: WebSocket, stream: Duplex, { onEnd, onClose }: Carrying): void {
   const liveness = keepAlive(socket, pingMs, () => socket.terminate())
   const pending = new PendingBytes()
@@ -53,7 +48,6 @@ export function carryPort(socket: WebSocket, stream: Duplex, { onEnd, onClose }:
   socket.on('error', () => socket.terminate())
   socket.on('close', (code, reason) => {
     liveness.stop()
-    // Discards the remaining bytes of the stream, because they can no longer be sent.
     stream.removeAllListeners('data').resume()
     for (let bytes = pending.shift(); bytes && !stream.destroyed; bytes = pending.shift()) stream.write(bytes)
     onClose(code, reason.toString())
@@ -69,7 +63,6 @@ export function carryPort(socket: WebSocket, stream: Duplex, { onEnd, onClose }:
   stream.on('close', () => socket.resume())
   stream.on('end', () => onEnd())
   stream.on('error', onEnd)
-  // The stream may have failed before its listeners were added.
   if (stream.errored) onEnd(stream.errored)
   socket.resume()
 }

@@ -1,4 +1,4 @@
-/** Writes and reads server-sent events. Each event has exactly one line of data. */
+/** Each event has exactly one line of data. */
 import { createParser, type EventSourceMessage } from 'eventsource-parser'
 
 /**
@@ -8,20 +8,12 @@ import { createParser, type EventSourceMessage } from 'eventsource-parser'
 export const inOneLine = (json: string): string =>
   json.replaceAll('\u0085', '\\u0085').replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029')
 
-/**
- *
- * @param id position in the output from which a client can resume
- */
 export const formatEvent = (id: string, name: string, data: object): string =>
   `id: ${id}\nevent: ${name}\ndata: ${inOneLine(JSON.stringify(data))}\n\n`
 
 /** The end of every event. JSON escapes newlines, so it occurs nowhere else in the stream. */
 export const eventTerminator = '\n\n'
 
-/**
- *
- * @param events complete events that were written with {@link formatEvent}
- */
 export const hasEvent = (events: Buffer, name: string): boolean => events.includes(`\nevent: ${name}\n`)
 
 /** Returns undefined if there are only comments. */

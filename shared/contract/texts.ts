@@ -1,7 +1,4 @@
-/**
- * Schemas of strings and numbers. The API description can express all their limits (see
- * test/api/document.test.ts).
- */
+/** The API description can express all limits of these schemas (see test/api/document.test.ts). */
 import * as z from 'zod'
 import { limits } from './limits.ts'
 
@@ -31,7 +28,7 @@ export const characters = (text: z.ZodString, min: number, max: number) =>
 /** JSON Schema cannot express a limit in bytes. */
 export const withMaxBytes = (bytes: number) => ({ 'x-max-bytes': bytes })
 
-/** Limits the size of a string in UTF-8 bytes. This also limits the number of characters. */
+/** Limits the size in UTF-8 bytes, and so also the number of characters. */
 export const bytes = (text: z.ZodString, min: number, max: number) =>
   (min > 0 ? text.min(min) : text)
     .refine((given) => Buffer.byteLength(given) <= max, `must have at most ${max} bytes`)
@@ -40,16 +37,12 @@ export const bytes = (text: z.ZodString, min: number, max: number) =>
 /** A name chosen by a client. Surrounding whitespace is removed. */
 export const Name = characters(Text, 0, 100).regex(/\S/, 'must not be empty').meta({ minLength: 1 }).trim()
 
-/** Maximum length of a path on Linux, in bytes. */
 export const pathBytes = 4096
 
-/**
- * Restricts field names chosen by clients. Copying a field `__proto__` would change the prototype of the
- * target object.
- */
+/** Copying a field `__proto__` would change the prototype of the target object. */
 export const fieldName = (name: z.ZodString) => name.regex(/^(?!__proto__$)/, 'must have a different name')
 
-/** Returns the size of an argv or environment. Each string counts with its terminating NUL. */
+/** Each string counts with its terminating NUL. */
 export const bytesOf = (texts: readonly string[]): number =>
   texts.reduce((sum, text) => sum + Buffer.byteLength(text) + 1, 0)
 

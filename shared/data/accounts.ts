@@ -1,4 +1,4 @@
-/** The table `account`. Only this file writes to it. */
+/** Only this file writes to the table `account`. */
 import { sql } from 'kysely'
 import type { Queries, Transactions } from './database.ts'
 import type { Account } from './entities/account.ts'
@@ -78,11 +78,9 @@ const locked = statement<{ id: string }>()('lock account', (db, { id }) =>
 /**
  * Locks the account's row until the transaction ends, so that concurrent requests cannot jointly exceed a
  * limit. Each later statement sees what other transactions committed before the lock.
- * @returns the account's limits, or undefined if the account does not exist
  */
 export const lockAccount = (transaction: Queries, id: string) => first(transaction.run(locked, { id }))
 
-/** Session generation of the request. Undefined matches no row. */
 type Generation = number | undefined
 const isOf = (generation: Generation) => sql<boolean>`session_generation = ${generation}::int`
 
@@ -108,7 +106,7 @@ const setPassword = statement<PasswordChange & { addresses: string }>()(
 )
 
 /**
- * Sets the password and ends all of the account's sessions.
+ * Ends all of the account's sessions.
  * @returns undefined, without changing anything, if the session that made the request has already ended
  */
 export const changePassword = (db: Queries, { address, ...change }: PasswordChange & { address: string }) =>
@@ -125,7 +123,7 @@ const resetHash = statement<{ id: string; hash: Buffer }>()('reset password', (d
     .where('id', '=', id),
 )
 
-/** Sets the password, ends all of the account's sessions, and forgets the IP addresses of earlier logins. */
+/** Also ends all of the account's sessions and forgets the IP addresses of earlier logins. */
 export const resetPassword = (db: Queries, id: string, hash: Buffer) => done(db.run(resetHash, { id, hash }))
 
 const replaceHash = statement<{ id: string; former: Buffer; hash: Buffer }>()(
@@ -141,9 +139,7 @@ const replaceHash = statement<{ id: string; former: Buffer; hash: Buffer }>()(
 export const replacePasswordHash = (db: Queries, { id, password_hash }: AuthenticatedAccount, hash: Buffer) =>
   done(db.run(replaceHash, { id, former: password_hash, hash }))
 
-/**
- * Maximum number of login IP addresses remembered per account. Logins from these have a separate rate limit.
- */
+/** Logins from remembered addresses have a separate rate limit. */
 const maxAddresses = 8
 
 const putAddressFirst = statement<{ id: string; hash: Buffer; address: string }>()(
@@ -165,9 +161,7 @@ const putAddressFirst = statement<{ id: string; hash: Buffer; address: string }>
       .where('password_hash', '=', hash),
 )
 
-/**
- * Adds a login's IP address to the account's remembered addresses. Does nothing if the password has changed.
- */
+/** Does nothing if the password has changed. */
 export const rememberAddress = (
   db: Queries,
   { id, password_hash: hash }: AuthenticatedAccount,
@@ -214,10 +208,7 @@ const setAllowlist = statement<{ id: string; commands: string | null }>()(
       .returning('id'),
 )
 
-/**
- * Returns false if the account does not exist.
- * @param commands the allowlist entries; null allows every command
- */
+/** Returns false if the account does not exist. */
 export const writeAllowlist = (db: Queries, id: string, commands: string[] | null) =>
   hasRow(db.run(setAllowlist, { id, commands: commands && JSON.stringify(commands) }))
 
@@ -271,7 +262,7 @@ const suspendOne = statement<{ id: string; isDeleted: boolean }>()(
 )
 
 /**
- * Sets the suspension columns only. To suspend an account, call `suspend` in suspend.ts.
+ * To suspend an account, call `suspend` in suspend.ts.
  * @param isDeleted whether to also mark the account as deleted
  */
 export const markSuspended = (db: Queries, id: string, isDeleted: boolean) =>
@@ -326,7 +317,7 @@ const removeDone = statement()('remove deleted accounts', (db) =>
     .returning('id'),
 )
 
-/** Removes the accounts that are marked as deleted and have no pods left. Returns their IDs. */
+/** Returns the IDs of the removed accounts. */
 export async function removeDeletedAccounts(db: Queries): Promise<string[]> {
   return (await db.run(removeDone)).map(({ id }) => id)
 }

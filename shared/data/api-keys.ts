@@ -1,4 +1,4 @@
-/** The table `api_key`. Only this file writes to it. */
+/** Only this file writes to the table `api_key`. */
 import { expressionBuilder, sql } from 'kysely'
 import type { Scope } from '../contract/endpoint.ts'
 import type { Queries } from './database.ts'
@@ -19,7 +19,7 @@ const isLive = key.and([
   key.or([key('expires_at', 'is', null), key('expires_at', '>', now)]),
 ])
 
-/** Lifetime with which a key was created. Null means that the key never expires. */
+/** Null means that the key never expires. */
 const firstLifetime = sql<string | null>`case when is_replaced then lifetime else expires_at - created_at end`
 
 const byHash = statement<{ hash: Buffer }>()('api key by hash', (db, { hash }) =>
@@ -40,7 +40,6 @@ const byHash = statement<{ hash: Buffer }>()('api key by hash', (db, { hash }) =
     .where(isLive),
 )
 
-/** Returns an active API key, and the columns of its account that every request needs. */
 export const findApiKey = (db: Queries, hash: Buffer) => first(db.run(byHash, { hash }))
 
 const used = statement<{ ids: string[] }>()('api keys were used', (db, { ids }) =>
@@ -92,7 +91,6 @@ const toRotate = statement<{ id: string; accountId: string }>()(
       .where(isLive),
 )
 
-/** Returns one of the account's active keys, and the expiry of a replacement key with the same lifetime. */
 export const findApiKeyToRotate = (db: Queries, of: { id: string; accountId: string }) =>
   first(db.run(toRotate, of))
 
@@ -125,7 +123,7 @@ const ofAccount = statement<Page & { accountId: string }>()(
       .limit(limit),
 )
 
-/** Returns the newest keys first. Revoked keys are omitted. */
+/** Newest first, without revoked keys. */
 export const listApiKeys = (db: Queries, page: Page & { accountId: string }): Promise<ApiKeyRow[]> =>
   db.run(ofAccount, page)
 

@@ -7,7 +7,7 @@ const read = statement()('clock', () => sql<{ now: Date }>`select ${now} as now`
 
 export const readClock = async (db: Queries) => (await only(db.run(read))).now
 
-/** A reading of PostgreSQL's clock. The extrapolated time is never ahead of PostgreSQL. */
+/** The extrapolated time is never ahead of PostgreSQL. */
 export interface DatabaseClock {
   /** Milliseconds since the Unix epoch. */
   ms: number
@@ -15,5 +15,4 @@ export interface DatabaseClock {
   readAt: number
 }
 
-/** Extrapolates the current time, in milliseconds since the Unix epoch. */
 export const readOf = ({ ms, readAt }: DatabaseClock): number => ms + performance.now() - readAt

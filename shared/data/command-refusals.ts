@@ -1,7 +1,4 @@
-/**
- * The table `command_refusal` counts the refused commands of each account per UTC day. Only this file writes
- * to the table.
- */
+/** Only this file writes to the table `command_refusal`. */
 import { sql } from 'kysely'
 import { limits } from '../contract/limits.ts'
 import type { Queries } from './database.ts'
@@ -32,7 +29,7 @@ const ofAccount = statement<{ accountId: string }>()('refused commands', (db, { 
     .orderBy('command_refusal.day', 'desc'),
 )
 
-/** Returns the newest day first. Days have the format 2026-11-24. */
+/** Newest day first. Days have the format 2026-11-24. */
 export const readRefusedCommands = (
   db: Queries,
   accountId: string,

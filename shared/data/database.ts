@@ -1,6 +1,4 @@
 /**
- * The process's database connection pool.
- *
  * The ORM creates the pool and runs migrations. Statements run directly on the pool, because the ORM's entity
  * manager takes more time than a query.
  */
@@ -17,12 +15,11 @@ export interface Queries {
     statement: Statement<Values, Result>,
     ...values: keyof Values extends never ? [] : [Values]
   ): Promise<Result[]>
-  /** Runs plain SQL with a `?` for each parameter. Only tests and benchmarks use this. */
+  /** Only tests and benchmarks use this. */
   query<T extends Row = Row>(sql: string, parameters?: unknown[]): Promise<T[]>
 }
 
 export interface Transactions extends Queries {
-  /** Commits when `work` resolves and rolls back when `work` rejects. */
   transaction<T>(work: (queries: Queries) => Promise<T>): Promise<T>
 }
 
@@ -39,11 +36,9 @@ export interface Database extends Transactions {
 export interface DatabaseTimeouts {
   /** Maximum time to open a connection, or to wait for a free one in the pool. */
   connection: number
-  /** Maximum time that the client waits for a statement's result. */
   answer: number
   /** Maximum time that PostgreSQL runs a statement before canceling it. */
   statement: number
-  /** Maximum time that a statement waits for a lock. */
   lock: number
   /** Maximum time between two statements of a transaction. After that, PostgreSQL closes the connection. */
   idle: number
@@ -61,7 +56,6 @@ export const requestTimeouts: DatabaseTimeouts = {
   idle: 10_000,
 }
 
-/** Maximum number of connections that one account can use through `share`. Further statements wait. */
 const connectionsPerAccount = 3
 
 function numbered(sql: string): string {
@@ -125,8 +119,8 @@ async function transact<T>(
 }
 
 /**
- * Reports whether the connection is usable after an error. Only an error from PostgreSQL itself leaves the
- * connection usable, except 25006: connections to a demoted primary remain read-only.
+ * Only an error from PostgreSQL itself leaves the connection usable, except 25006: connections to a demoted
+ * primary remain read-only.
  */
 const leavesUsable = (error: unknown): boolean =>
   error instanceof Error && 'severity' in error && (error as { code?: string }).code !== '25006'
@@ -161,10 +155,7 @@ interface PoolClient {
   release(destroy: boolean): void
 }
 
-/**
- *
- * @throws if the server is a standby, whose data may be outdated
- */
+/** @throws if the server is a standby, whose data may be outdated */
 async function refuseStandby(client: PoolClient, timeoutMs: number): Promise<void> {
   const { rows } = await client.query({
     text: 'select pg_is_in_recovery() as standby',
@@ -183,7 +174,7 @@ interface TypeParsers {
   setTypeParser(oid: number, parse: (text: string) => unknown): void
 }
 
-/** Parses `timestamptz` as Date and `bigint` as number. No `bigint` value exceeds 2^53. */
+/** No `bigint` value exceeds 2^53. */
 function parseTypes(types: TypeParsers): void {
   types.setTypeParser(1184, (text) => new Date(text))
   types.setTypeParser(20, Number)

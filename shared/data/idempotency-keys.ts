@@ -16,7 +16,6 @@ const honoured = statement<{ accountId: string; key: string }>()(
       .where('created_at', '>', sql<Date>`${now} - ${sql.lit(limits.idempotencyHours)} * interval '1 hour'`),
 )
 
-/** Returns the sandbox and the request hash of an Idempotency-Key, unless the key has expired. */
 export const findIdempotencyKey = (db: Queries, of: { accountId: string; key: string }) =>
   first(db.run(honoured, of))
 

@@ -1,4 +1,4 @@
-/** Generates IDs. They sort by creation time, and the prefix names the kind of object. */
+/** IDs sort by creation time. */
 import { randomUUID } from 'node:crypto'
 import { encodeTime, ulid as freshUlid, monotonicFactory } from 'ulid'
 
@@ -26,9 +26,7 @@ export const podName = (sandboxId: string): string => sandboxId.replace('_', '-'
 export const hashKeyOf = (id: string) => id.slice(-hashKeyLength)
 const hashKeyLength = 4
 
-/**
- * Returns a new sandbox ID with the warm pod's hash key, so that the pod's slots stay with the same worker.
- */
+/** The ID ends with the warm pod's hash key, so that the pod's slots stay with the same worker. */
 export const newSandboxIdLike = (podName: string) =>
   // Monotonic ULIDs from the same millisecond would differ only in the characters that are replaced here.
   `sbx_${freshUlid().toLowerCase().slice(0, -hashKeyLength)}${hashKeyOf(podName)}`

@@ -1,11 +1,10 @@
-/** The table `installation`. A migration inserts its only row. */
 import { sql } from 'kysely'
 import type { Queries } from './database.ts'
 import { first, hasRow, statement } from './statement.ts'
 
 const only = statement()('installation', (db) => db.selectFrom('installation').select('id'))
 
-/** Returns the installation ID, or undefined if migrations have not run yet. */
+/** Returns undefined if migrations have not run yet. */
 export const readInstallation = async (db: Queries) => (await first(db.run(only)))?.id
 
 /** Tests move the clock of `sandlot_now()`, which must not affect the reconciler's interval. */
@@ -25,8 +24,7 @@ const take = statement<{ seconds: number }>()('claim reconciler pass', (db, { se
 )
 
 /**
- * Claims the next reconciler pass, so that only one worker runs it.
- * @param seconds minimum interval between passes
+ * Only one worker may run each reconciler pass.
  * @returns false if a worker already started a pass within the interval
  */
 export const claimReconcilePass = (db: Queries, seconds: number) => hasRow(db.run(take, { seconds }))

@@ -1,4 +1,3 @@
-/** Queries about sandboxes and their pods. Only workers use them. */
 import { sql } from 'kysely'
 import type { Queries } from './database.ts'
 import { type SandboxRow, sandboxColumns } from './sandboxes.ts'
@@ -16,7 +15,6 @@ const unreaped = statement()('unreaped sandboxes', (db) =>
   db.selectFrom('sandbox').select(sandboxColumns).where('reaped_at', 'is', null).orderBy('expires_at'),
 )
 
-/** Returns all sandboxes that have or may have a pod. */
 export const findUnreaped = (db: Queries): Promise<SandboxRow[]> => db.run(unreaped)
 
 const starting = statement()('starting sandboxes', (db) =>
@@ -43,7 +41,6 @@ const states = statement()('states of sandboxes', (db) =>
     .groupBy('state'),
 )
 
-/** Counts the sandboxes that have or may have a pod. */
 export const countByState = (db: Queries) => db.run(states)
 
 const timeLeft = statement<{ id: string }>()('sandbox with time left', (db, { id }) =>
@@ -57,7 +54,6 @@ const timeLeft = statement<{ id: string }>()('sandbox with time left', (db, { id
     .where('id', '=', id),
 )
 
-/** Returns a sandbox, the milliseconds until it expires, and PostgreSQL's time in Unix milliseconds. */
 export const findRemainingTime = (db: Queries, id: string) => first(db.run(timeLeft, { id }))
 
 const owned = statement<{ name: string; uid: string | null }>()(
@@ -71,9 +67,8 @@ const owned = statement<{ name: string; uid: string | null }>()(
 )
 
 /**
- * Reports whether the warm pool or an active sandbox owns a pod. A single statement reads both tables, so a
- * concurrent claim cannot hide the pod.
- * @param pod the pod's name and UID; without a UID, every pod with this name matches
+ * A single statement reads both tables, so a concurrent claim cannot hide the pod.
+ * @param pod without a UID, every pod with this name matches
  */
 export async function isPodOwned(db: Queries, { name, uid }: { name: string; uid?: string | undefined }) {
   return (await only(db.run(owned, { name, uid: uid ?? null }))).owned
@@ -91,7 +86,7 @@ const busiest = statement<{ oldest: string; memoryMs: number; rushMs: number }>(
 )
 
 /**
- * Returns, for each image, the highest number of sandboxes that were created within one interval.
+ * Returns the highest number of sandboxes created within one interval, by image.
  * @param of.rushMs length of an interval
  * @param of.memoryMs how far to look back
  * @param of.oldest an ID from before that period, so that the query can use the primary key

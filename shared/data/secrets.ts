@@ -38,7 +38,6 @@ export const insertSecret = (db: Queries, secret: NewSecret) => only(db.run(inse
 
 interface SecretPage extends Page {
   accountId: string
-  /** Null lists all of the account's secrets. */
   sandboxId: string | null
 }
 
@@ -68,7 +67,7 @@ const ofSandbox = statement<{ accountId: string; sandboxId: string }>()(
       .orderBy('sandbox_id', (order) => order.asc().nullsFirst()),
 )
 
-/** Returns account-wide secrets first, then the sandbox's, which take precedence. */
+/** The sandbox's secrets follow the account's, and take precedence. */
 export const readSecretsOf = (db: Queries, of: { accountId: string; sandboxId: string }) =>
   db.run(ofSandbox, of)
 

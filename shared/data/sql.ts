@@ -1,4 +1,3 @@
-/** SQL fragments that several statements share. */
 import { expressionBuilder, type RawBuilder, sql } from 'kysely'
 import type { DestroyReason } from '../contract/sandboxes.ts'
 import type { Tables } from './entities/index.ts'
@@ -28,7 +27,6 @@ export const todayOnce = sql<string>`(${nowOnce} at time zone 'UTC')::date`
 
 const listed = expressionBuilder<Tables, 'api_key' | 'exec' | 'secret'>()
 
-/** A page of a list that is sorted newest first. */
 export interface Page {
   /** Last ID of the previous page. Null for the first page. */
   before: string | null

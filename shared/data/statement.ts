@@ -1,7 +1,5 @@
 /**
- * Typed SQL statements. Kysely checks them against the entities at compile time.
- *
- * Each statement is built once, with markers in place of its values. Every connection prepares each statement
+ * Kysely checks statements against the entities at compile time. Every connection prepares each statement
  * once, under the statement's name.
  */
 import {
@@ -23,7 +21,6 @@ export interface Statement<Values, Row> {
 
 export interface Compiled<Values, Row> {
   readonly text: string
-  /** Returns the values in the order of the statement's parameters. */
   bind(values: Values): unknown[]
   readonly row?: Row
 }
@@ -41,10 +38,8 @@ class Marker {
 }
 
 /**
- * Defines a statement, as in `statement<{ id: string }>()('sandbox by id', (db, { id }) =>
- * db.selectFrom('sandbox')…)`. A statement must list its columns, because a prepared `select *` fails after a
- * migration adds a column.
- * @param name unique among all statements, because PostgreSQL stores the prepared statement under this name
+ * Must list its columns, because a prepared `select *` fails after a migration adds a column.
+ * @param name unique, because PostgreSQL stores the prepared statement under this name
  * @param build receives markers instead of values, and can use them only inside SQL
  */
 export const statement =
@@ -64,10 +59,7 @@ export const statement =
 
 const markers: unknown = new Proxy({}, { get: (_, name) => new Marker(String(name)) })
 
-/**
- * Writes constants into the SQL text. With a parameter, PostgreSQL could not prove that `status = 'running'`
- * matches a partial index.
- */
+/** With a parameter, PostgreSQL could not prove that `status = 'running'` matches a partial index. */
 class ConstantsInText extends OperationNodeTransformer implements KyselyPlugin {
   transformQuery: KyselyPlugin['transformQuery'] = ({ node, queryId }) => this.transformNode(node, queryId)
   transformResult: KyselyPlugin['transformResult'] = async ({ result }) => result
@@ -87,10 +79,10 @@ function compile<Values, Row>(built: Buildable<Row>, builder: Builder): Compiled
   }
 }
 
-/** Returns the row of a statement that returns at most one row. */
+/** For statements that return at most one row. */
 export const first = async <Row>(rows: Promise<Row[]>): Promise<Row | undefined> => (await rows)[0]
 
-/** Returns the row of a statement that always returns exactly one row. */
+/** For statements that always return exactly one row. */
 export const only = async <Row>(rows: Promise<Row[]>): Promise<Row> => (await rows)[0]!
 
 export const hasRow = async (rows: Promise<unknown[]>): Promise<boolean> => (await rows).length > 0

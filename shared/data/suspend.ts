@@ -4,8 +4,7 @@ import { markDestroyed } from './sandbox-writes.ts'
 import { findActive } from './sandboxes.ts'
 
 /**
- * Suspends an account: destroys its sandboxes, and disables its API keys and logins. The operation is
- * idempotent.
+ * Destroys the account's sandboxes, and disables its API keys and logins. Idempotent.
  * @param isDeleted whether to also mark the account as deleted; the reconciler removes the account after its
  *   last pod
  * @returns the IDs of the destroyed sandboxes; the reconciler deletes their pods

@@ -17,9 +17,7 @@ const billedSince = sql<Date>`coalesce(first_ready_at, ready_at)`
 
 interface Month {
   accountId: string
-  /** Time up to which usage is counted. Null means now. */
   asOf: Date | null
-  /** UTC month, such as 2026-11. Null selects the month that contains `asOf`. */
   month: string | null
 }
 
@@ -27,9 +25,7 @@ export interface UsageOfMonth {
   /** UTC month, such as 2026-11. */
   month: string
   milliseconds: number
-  /** Time up to which usage was counted. */
   now: Date
-  /** Start of the next month. */
   month_end: Date
 }
 
@@ -59,10 +55,7 @@ const ofMonth = statement<Month>()(
     from period`,
 )
 
-/**
- *
- * @param month UTC month, such as 2026-11; defaults to the current month
- */
+/** @param month UTC month, such as 2026-11; defaults to the current month */
 export const readUsage = (db: Queries, accountId: string, month?: string) =>
   only(db.run(ofMonth, { accountId, asOf: null, month: month ?? null }))
 
@@ -76,7 +69,7 @@ export interface SandboxUsage {
 }
 
 interface UsagePage extends Page {
-  /** Time up to which usage is counted, so that all pages of a list are consistent. Null means now. */
+  /** Null means now. */
   asOf: Date | null
 }
 
@@ -99,10 +92,7 @@ const bySandbox = statement<Month & UsagePage>()(
    order by page.id desc`,
 )
 
-/**
- * Returns the account's usage in one month, and one page of the month's sandboxes. Sandboxes whose rows have
- * been deleted count only in the total.
- */
+/** Sandboxes whose rows have been deleted count only in the total. */
 export async function readUsageBySandbox(
   db: Queries,
   accountId: string,
@@ -140,7 +130,7 @@ const ofAccounts = statement()(
     from account, clock order by id`,
 )
 
-/** Returns the oldest account first, with the number of active sandboxes and the usage in this month. */
+/** Oldest account first, with the number of active sandboxes and the usage in this month. */
 export const listAccountsWithUsage = (db: Queries) => db.run(ofAccounts)
 
 const toFold = statement<{ before: string; limit: number }>()('sandboxes to fold', (db, { before, limit }) =>
@@ -170,9 +160,8 @@ const fold = statement<{ ids: string[] }>()(
 )
 
 /**
- * Deletes rows of old sandboxes, and adds their usage to the daily totals in the same statement.
+ * Adds the usage of the deleted rows to the daily totals in the same statement.
  * @param of.before only sandboxes with smaller (older) IDs are deleted
- * @param of.limit maximum number of rows to delete
  */
 export async function foldSandboxes(db: Queries, of: { before: string; limit: number }): Promise<void> {
   const past = await db.run(toFold, of)

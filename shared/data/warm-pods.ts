@@ -12,7 +12,7 @@ export type { WarmPodRow }
 
 const columns = ['name', 'image', 'fingerprint', 'born_at', 'ends_at', 'ready_at', 'uid'] as const
 
-/** Maximum age of a warm pod that can be claimed. Images and nodes change over time. */
+/** Images and nodes change over time. */
 export const warmPodMs = 60 * 60_000
 
 const all = statement()('warm pods', (db) => db.selectFrom('warm_pod').select(columns).orderBy('born_at'))
@@ -23,7 +23,6 @@ interface NewWarmPod {
   name: string
   image: string
   fingerprint: string
-  /** Time from the pod's start to its deadline, in seconds. */
   lifeSeconds: number
 }
 
@@ -49,7 +48,6 @@ const markReady = statement<{ name: string; uid: string }>()('warm pod is ready'
     .returning('name'),
 )
 
-/** Returns false if the pod has no row. */
 export const markWarm = (db: Queries, name: string, uid: string) => hasRow(db.run(markReady, { name, uid }))
 
 const remove = statement<{ name: string }>()('remove warm pod', (db, { name }) =>
@@ -84,9 +82,6 @@ const claim = statement<{ image: string; at: Date; until: Date }>()(
       .returning(['name', 'uid', 'born_at']),
 )
 
-/**
- * Claims the oldest ready warm pod whose deadline is not before the sandbox's expiry. Concurrent claims skip
- * each other's locked rows.
- */
+/** The pod's deadline is not before the sandbox's expiry. Concurrent claims skip each other's locked rows. */
 export const claimWarmPod = (transaction: Queries, wanted: { image: string; at: Date; until: Date }) =>
   first(transaction.run(claim, wanted))

@@ -1,7 +1,4 @@
-/**
- * Caches the result of `load` for `ms` milliseconds. Concurrent callers share one call. Errors are not
- * cached.
- */
+/** Concurrent callers share one call. Errors are not cached. */
 export function cacheFor<T>(ms: number, load: () => Promise<T>): () => Promise<T> {
   let last: { result: Promise<T>; at: number } | undefined
   return () => {

@@ -1,4 +1,4 @@
-/** Appends chunks to one buffer. The capacity is at most twice the content. */
+/** The capacity is at most twice the content. */
 export class GrowingBuffer {
   length = 0
   private readonly maxBytes: number
@@ -8,7 +8,6 @@ export class GrowingBuffer {
     this.maxBytes = maxBytes
   }
 
-  /** Appends as much of the chunk as fits, and returns the number of bytes appended. */
   push(chunk: Uint8Array): number {
     const taken = Math.min(chunk.length, this.maxBytes - this.length)
     if (this.length + taken > this.buffer.length) this.grow(this.length + taken)

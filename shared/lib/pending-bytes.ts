@@ -4,7 +4,6 @@
  */
 const smallBytes = 16 * 1024
 
-/** A byte queue that merges small messages into blocks. */
 export class PendingBytes {
   length = 0
   private readonly blocks: Buffer[] = []

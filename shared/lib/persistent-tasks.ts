@@ -1,4 +1,3 @@
-/** Runs tasks and retries each one until it succeeds. */
 export class PersistentTasks {
   private readonly pending = new Set<Promise<unknown>>()
   private readonly retryMs: number
@@ -10,10 +9,7 @@ export class PersistentTasks {
     this.onError = onError
   }
 
-  /**
-   * Runs the task until an attempt succeeds, and returns that attempt's result. After {@link close}, the
-   * promise never settles.
-   */
+  /** Retries until an attempt succeeds. After {@link close}, the promise never settles. */
   async run<T>(name: string, task: () => Promise<T>): Promise<T> {
     const running = this.repeat(name, task)
     this.pending.add(running)

@@ -7,7 +7,7 @@ export function append<T>(queue: RoundRobinQueue<T>, group: string, item: T): vo
   else queue.set(group, [item])
 }
 
-/** Removes and returns the next item, and moves its group to the end. */
+/** Moves the group of the returned item to the end. */
 export function takeFirst<T>(queue: RoundRobinQueue<T>): T | undefined {
   const [first] = queue
   if (!first) return undefined

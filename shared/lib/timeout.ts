@@ -1,9 +1,8 @@
 import { addAbortListener } from 'node:events'
 
 /**
- * Waits up to `ms` milliseconds for a promise. The underlying work is not cancelled.
+ * The underlying work is not cancelled.
  * @param late called after a timeout to return a result or throw; if omitted, a timeout returns undefined
- * @throws if the promise rejects before the timeout
  */
 export async function withTimeout<T, L = undefined>(
   ms: number,
@@ -19,10 +18,7 @@ export async function withTimeout<T, L = undefined>(
   }
 }
 
-/**
- * Waits for a promise until the signal aborts. The underlying work is not cancelled.
- * @throws the signal's abort reason, or the error with which the promise rejects
- */
+/** The underlying work is not cancelled. */
 export async function untilAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   const { promise: aborted, reject } = Promise.withResolvers<never>()
   using _abort = addAbortListener(signal, () => reject(signal.reason))

@@ -1,5 +1,3 @@
-/** In-memory token buckets, one for each owner. */
-
 /** Above this number, the least recently used bucket is dropped, and its owner gets a full one. */
 const maxOwners = 10_000
 /** Buckets count thousandths of a token, so that each millisecond adds `perSecond` units. */
@@ -13,7 +11,6 @@ interface Bucket {
 
 interface Rate {
   perSecond: number
-  /** Number of tokens in a full bucket. */
   burst: number
 }
 
@@ -22,18 +19,13 @@ export class TokenBuckets {
   private readonly now: () => number
   private readonly buckets = new Map<string, Bucket>()
 
-  /**
-   *
-   * @param now returns the time of a monotonic clock, in milliseconds
-   */
+  /** @param now the time of a monotonic clock, in milliseconds */
   constructor(rate: Rate, now: () => number = () => performance.now()) {
     this.rate = rate
     this.now = now
   }
 
-  /**
-   * Takes one token and returns how many remain. If none is available, returns the milliseconds until one is.
-   */
+  /** If no token is available, returns the milliseconds until one is. */
   take(owner: string): { remaining: number } | { waitMs: number } {
     const { burst, perSecond } = this.rate
     const bucket = this.refilled(owner)
@@ -44,8 +36,8 @@ export class TokenBuckets {
   }
 
   /**
-   * Takes tokens even if the bucket becomes negative.
-   * @param tokens number of tokens to take; a negative number puts tokens back
+   * The bucket may become negative.
+   * @param tokens a negative number puts tokens back
    * @returns the milliseconds until the bucket is no longer negative, or 0
    */
   spend(owner: string, tokens: number): number {

@@ -1,4 +1,3 @@
-/** Dependencies of a process. Other code receives them as one argument. */
 import type { Redis } from 'ioredis'
 import { openDatabase } from '../data/database.ts'
 import { openQueue } from './jobs.ts'
@@ -12,9 +11,7 @@ import type { Settings } from './settings.ts'
 
 export type Context = ReturnType<typeof openContext>
 
-/**
- * Opens a process's dependencies. Does not wait for PostgreSQL or Redis, which may become available later.
- */
+/** Does not wait for PostgreSQL or Redis, which may become available later. */
 export function openContext(role: 'api' | 'worker', settings: Settings) {
   const log = openLog(role, settings.logLevel)
   const redis = connectRedis(settings.redisUrl, 'fail-fast', log)
@@ -45,13 +42,12 @@ export function openContext(role: 'api' | 'worker', settings: Settings) {
   }
 }
 
-/** Interval between checks of the eviction policy, which can change while Redis is running. */
 const checkEveryMs = 10_000
 /** A restart would not fix invalid settings. */
 const wrongSettingsCode = 2
 
 /**
- * Exits if the first check finds that Redis is configured to evict keys, because evictions lose jobs. Later
+ * Evictions lose jobs, so the process exits if the first check finds that Redis may evict keys. Later
  * findings are only logged and reported by /readyz.
  * @returns a function that stops the checks
  */

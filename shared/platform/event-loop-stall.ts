@@ -1,6 +1,6 @@
 /**
- * Detects event-loop stalls, during which the process was frozen or busy. After a stall, a late response does
- * not mean that the peer is dead, and peers may consider this process lost.
+ * After an event-loop stall, a late response does not mean that the peer is dead. Peers may consider this
+ * process lost.
  */
 import { setImmediate } from 'node:timers/promises'
 
@@ -23,10 +23,7 @@ function tick(): void {
   stalls = [...stalls.filter(({ endedAt }) => now - endedAt < rememberMs), { endedAt: now, ms }]
 }
 
-/**
- * Reports whether a stall of at least `ms` milliseconds has ended since `since`.
- * @param since a value of performance.now() from the last minute; older stalls are forgotten
- */
+/** @param since a value of performance.now() from the last minute; older stalls are forgotten */
 export function wasStalled(since: number, ms: number = minMs): boolean {
   tick()
   return stalls.some((stall) => stall.endedAt > since && stall.ms >= ms)
@@ -43,8 +40,8 @@ export async function readPendingInput(): Promise<void> {
 }
 
 /**
- * Sets a liveness timeout. After an event-loop stall, the timeout is postponed, so that data that has already
- * arrived can be read first.
+ * After an event-loop stall, the timeout is postponed, so that data that has already arrived can be read
+ * first.
  * @returns a function that clears the timeout
  */
 export function whenSilentFor(ms: number, act: () => void): () => void {

@@ -1,21 +1,16 @@
 /**
- * Jobs that the API adds and workers run. Rows in PostgreSQL are authoritative, so a job may run twice, late
- * or never.
- *
- * BullMQ generates the job IDs. BullMQ would ignore a new job with the ID of a retained one.
+ * Rows in PostgreSQL are authoritative, so a job may run twice, late or never. BullMQ generates the job IDs,
+ * because it ignores a new job with the ID of a retained one.
  */
 import { type JobsOptions, Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { unavailable } from './problem.ts'
 
 export interface Jobs {
-  /** Creates the pod of an admitted sandbox. */
   createPod: { sandboxId: string; requestId: string }
   /** Labels a claimed warm pod and sets its deadline. */
   assignPod: { sandboxId: string; requestId: string }
-  /** Deletes the pod of a destroyed sandbox. */
   deletePod: { sandboxId: string; requestId: string }
-  /** The job is delayed until `expires_at`. */
   expire: { sandboxId: string }
 }
 export type JobName = keyof Jobs
@@ -32,13 +27,12 @@ const options: JobsOptions = {
 
 export interface JobQueue {
   add<N extends JobName>(name: N, args: Jobs[N], delayMs?: number): Promise<void>
-  /** Returns the number of waiting, active, delayed and failed jobs. */
   depth(): Promise<Record<string, number>>
   close(): Promise<void>
 }
 
 /**
- * Opens the job queue. Its methods fail immediately while Redis is unavailable.
+ * The queue's methods fail immediately while Redis is unavailable.
  * @param redis a connection in `fail-fast` mode
  */
 export function openQueue(redis: Redis): JobQueue {

@@ -1,5 +1,6 @@
 /**
- * Selects the keys that each kind of process needs, so that a compromised process does not reveal the others.
+ * Each kind of process gets only the keys that it needs, so that a compromised process does not reveal the
+ * others.
  */
 import { publicKeyOf, rpcKeyOf } from './seal.ts'
 
@@ -10,10 +11,7 @@ export interface Keys {
   RPC_KEY?: string | undefined
 }
 
-/**
- * Returns the keys that the API receives instead of SECRETS_KEY.
- * @throws if SECRETS_KEY is empty
- */
+/** @throws if SECRETS_KEY is empty */
 export function keysOfApi({ SECRETS_KEY, RPC_KEY }: Pick<Keys, 'SECRETS_KEY' | 'RPC_KEY'>) {
   const secrets = SECRETS_KEY.split(',')
     .map((text) => text.trim())
@@ -25,7 +23,7 @@ export function keysOfApi({ SECRETS_KEY, RPC_KEY }: Pick<Keys, 'SECRETS_KEY' | '
   }
 }
 
-/** Returns the keys of a process by setting name. A key that the process must not have is undefined. */
+/** A key that the process must not have is undefined. */
 export function keysFor(kind: 'api' | 'worker', keys: Keys): Record<string, string | undefined> {
   const { RPC_KEY, SECRETS_PUBLIC_KEY } = keysOfApi(keys)
   return kind === 'api'

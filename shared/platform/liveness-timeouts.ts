@@ -1,9 +1,5 @@
-/**
- * Liveness timeouts for API and workers, the cluster, and shells in pods. All are derived from one setting,
- * because some must be shorter than others.
- */
+/** All liveness timeouts are derived from one setting, because some must be shorter than others. */
 
-/** Default of WORKER_LIVENESS_TIMEOUT_SECONDS. */
 export const defaultSeconds = 3
 
 /** All values are in milliseconds. */
@@ -44,10 +40,6 @@ export interface LivenessTimeouts {
   longer: number
 }
 
-/**
- *
- * @returns whole milliseconds, as timers require
- */
 export function livenessTimeoutsOf(seconds: number): LivenessTimeouts {
   const share = (part: number) => Math.round(seconds * 1000 * part)
   return {
@@ -62,14 +54,14 @@ export function livenessTimeoutsOf(seconds: number): LivenessTimeouts {
     keepAlive: share(5 / 3),
     shell: share(5 / 3),
     slot: share(1),
-    // With the default setting, callers allow 20 s. This extends them in proportion to the setting.
+    // With the default setting, callers allow 20 s. The 20 s grow in proportion to the setting.
     longer: Math.max(0, Math.round((seconds / defaultSeconds - 1) * 20_000)),
   }
 }
 
 /**
- * Returns the stall threshold. After a longer stall, a worker refuses commands that were requested before it,
- * because the API may already have reported them as lost.
+ * After a longer stall, a worker refuses commands that were requested before it, because the API may already
+ * have reported them as lost.
  * @param answerMs liveness timeout of the API that sent the command
  */
 export const stillMs = (answerMs: number): number => answerMs - 100

@@ -1,15 +1,11 @@
 /**
- * Structured logs. Commands, environments and credentials are never logged. Callers log IDs, numbers, and
- * route patterns instead of URLs.
+ * Commands, environments and credentials are never logged. Callers log IDs, numbers, and route patterns
+ * instead of URLs.
  */
 import { type DestinationStream, type LoggerOptions, type Logger as PinoLogger, pino } from 'pino'
 
 export type Logger = PinoLogger
 
-/**
- *
- * @param out the stream for log lines; the default is stdout
- */
 export function openLog(role: string, level: string, out: DestinationStream = pino.destination(1)): Logger {
   const options: LoggerOptions = {
     level,
@@ -23,14 +19,10 @@ export function openLog(role: string, level: string, out: DestinationStream = pi
   return pino(options, out)
 }
 
-/**
- * Error codes of broken connections. Their stack traces contain only Node functions, so they are not logged.
- */
+/** The stack traces of these errors contain only Node functions, so they are not logged. */
 const brokenConnection = new Set<unknown>(['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE'])
 
-/**
- * Returns the fields of an error that are safe to log. Database drivers attach query parameters to errors.
- */
+/** Database drivers attach query parameters to errors. */
 function describeError(error: unknown) {
   if (!(error instanceof Error)) return { message: String(error) }
   const { code, sqlState } = error as { code?: unknown; sqlState?: unknown }
@@ -43,17 +35,14 @@ function describeError(error: unknown) {
   }
 }
 
-/** How long further errors with the same cause are counted instead of logged. */
 const repeatMs = 10_000
 /** At this limit, all causes are forgotten and might be logged again. */
 const maxCauses = 1_000
 const causes = new Map<string, { loggedAt: number; repeated: number }>()
 
 /**
- * Logs an error that a single cause, such as a cluster outage, can repeat for every pod. Each message and
- * cause is logged at most once in ten seconds.
- *
- * The field `repeated` of the next log line is the number of suppressed lines.
+ * For errors that a single cause, such as a cluster outage, can repeat for every pod. Each message and cause
+ * is logged at most once in ten seconds, with the number of suppressed lines in `repeated`.
  */
 export function logRepeatable(
   log: Logger,
@@ -73,7 +62,7 @@ export function logRepeatable(
   log[level]({ err, ...ids, repeated: known?.repeated || undefined }, message)
 }
 
-/** Replaces names, IDs and numbers in an error message, because they differ between pods. */
+/** Names, IDs and numbers in an error message differ between pods. */
 const causeOf = (error: unknown): string =>
   (error instanceof Error ? `${error.name} ${error.message.split('\n')[0]}` : String(error)).replaceAll(
     /"[^"]*"|[\w.:-]*\d[\w.:-]*/g,

@@ -1,9 +1,6 @@
 /**
- * A process's memory budget for client data, by account and kind. Bytes are reserved before they are
- * allocated.
- *
- * Command output is counted but never refused, because workers drop old output instead
- * (workers/exec/registry.ts).
+ * Bytes are reserved before they are allocated. Command output is counted but never refused, because workers
+ * drop old output instead (workers/exec/registry.ts).
  */
 import type { Logger } from './log.ts'
 import { Problem, unavailable } from './problem.ts'
@@ -19,7 +16,6 @@ export const memoryKinds = [
 ] as const
 export type MemoryKind = (typeof memoryKinds)[number]
 type StreamKind = 'streams' | 'uploads'
-/** Kinds for which the number of open reservations per account is limited. */
 type LimitedKind = StreamKind | 'requests'
 
 export interface MemoryLimits {
@@ -27,13 +23,11 @@ export interface MemoryLimits {
   ofAll: number
 }
 
-/** Size of the buffers of one streamed response or upload. */
 const streamBytes = 128 * 1024
 /** Fraction of an account's limit that all unauthenticated requests share. A sign-up needs a few KiB. */
 const unauthenticatedShare = 1 / 4
 /** Extra fraction of the total limit that every account except the largest one may use. */
 const reserveShare = 1 / 4
-/** Minimum time between two log messages about the same account. */
 const logEveryMs = 10_000
 
 interface AccountMemory {
@@ -54,10 +48,6 @@ export class MemoryBudget {
     this.log = log
   }
 
-  /**
-   *
-   * @param accountId undefined for an unauthenticated request
-   */
   open(accountId: string | undefined, kind: MemoryKind): Reservation {
     const owner = this.ofOwner.get(accountId) ?? {
       bytes: 0,
@@ -69,10 +59,7 @@ export class MemoryBudget {
     return new Reservation(this, accountId, owner, kind)
   }
 
-  /**
-   *
-   * @throws {Problem} `rate_limited` if the account already has `maxOpen` open reservations of this kind
-   */
+  /** @throws {Problem} `rate_limited` if the account already has `maxOpen` open reservations of this kind */
   openLimited(accountId: string, kind: LimitedKind, maxOpen: number): Reservation {
     const openCount = this.ofOwner.get(accountId)?.open.get(kind) ?? 0
     if (openCount >= maxOpen) throw tooManyOpen(kind, maxOpen)
@@ -80,7 +67,6 @@ export class MemoryBudget {
   }
 
   /**
-   *
    * @throws {Problem} `rate_limited` if the account has too many open streams or exceeds its memory budget
    */
   openStream(accountId: string, kind: StreamKind, maxOpen = Number.POSITIVE_INFINITY): Reservation {
@@ -94,7 +80,6 @@ export class MemoryBudget {
     }
   }
 
-  /** Only {@link Reservation} calls this method. */
   take(accountId: string | undefined, owner: AccountMemory, kind: MemoryKind, bytes: number): void {
     const { ofAccount, ofAll } = this.limits
     const limit = accountId === undefined ? ofAccount * unauthenticatedShare : ofAccount
@@ -120,7 +105,6 @@ export class MemoryBudget {
     this.sums[kind] += bytes
   }
 
-  /** Reports whether the account would hold more bytes than any other account. */
   private holdsMost(owner: AccountMemory, wanted: number): boolean {
     for (const other of this.ofOwner.values()) if (other !== owner && other.bytes >= wanted) return false
     return true
@@ -163,7 +147,6 @@ export class Reservation {
   }
 
   /**
-   *
    * @throws {Problem} `rate_limited` if a limit is exceeded, or `unavailable` for an unauthenticated request
    */
   add(bytes: number): void {
@@ -172,7 +155,6 @@ export class Reservation {
     this.bytes += bytes
   }
 
-  /** Returns false if the bytes would exceed a limit. */
   tryAdd(bytes: number): boolean {
     try {
       this.add(bytes)

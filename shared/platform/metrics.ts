@@ -3,7 +3,6 @@ import { type MemoryBudget, memoryKinds } from './memory-budget.ts'
 
 export type Metrics = ReturnType<typeof openMetrics>
 
-/** Histogram buckets, in seconds. */
 const fast = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 const slow = [0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60]
 

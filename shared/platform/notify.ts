@@ -1,7 +1,4 @@
-/**
- * Redis pub/sub notifications about changes to a sandbox, an API key or a tool call. Waiting code also polls,
- * so a lost notification only adds latency.
- */
+/** Waiting code also polls, so a lost notification only adds latency. */
 import { addAbortListener } from 'node:events'
 import type { Redis } from 'ioredis'
 
@@ -21,7 +18,9 @@ export class Notifications {
   private readonly waiting = new Map<string, Set<() => void>>()
   private readonly handlers: ((sandboxId: string) => void)[] = []
 
-  /** @param subscriber a dedicated Redis connection, because a subscribed connection cannot run other commands */
+  /**
+   * @param subscriber a dedicated Redis connection, because a subscribed connection cannot run other commands
+   */
   constructor(subscriber: Redis) {
     // ioredis subscribes again after an outage.
     void subscriber.subscribe(...Object.values(channels)).catch(() => {})
@@ -35,7 +34,6 @@ export class Notifications {
     this.handlers.push(handle)
   }
 
-  /** Waits until the next notification about an ID, until `maxMs` has passed, or until the signal aborts. */
   next(topic: Topic, id: string, maxMs: number, signal?: AbortSignal): Promise<void> {
     const key = `${channels[topic]} ${id}`
     const { promise, resolve } = Promise.withResolvers<void>()

@@ -1,12 +1,9 @@
-/**
- * Errors that are returned to clients. Each has a code, and a detail that tells the client what to do next.
- */
+/** Each error has a code, and a detail that tells the client what to do next. */
 import { type ErrorCode, errors } from '../contract/errors.ts'
 
 export interface ProblemExtras {
-  /** Value of the `Retry-After` header. It is rounded up to whole seconds. */
+  /** Value of the `Retry-After` header, rounded up to whole seconds. */
   retryAfterSeconds?: number
-  /** Additional fields of the problem document. */
   members?: Record<string, unknown>
   cause?: unknown
   /** Cause that metrics report. Clients do not receive it. */
@@ -33,20 +30,16 @@ export class Problem extends Error {
   }
 }
 
-/** `Retry-After`, in seconds, while a dependency of the service is unavailable. */
 const retrySeconds = 2
 
 export const unavailable = (detail: string, cause?: unknown, members: Record<string, unknown> = {}) =>
   new Problem('unavailable', detail, { retryAfterSeconds: retrySeconds, cause, members })
 
-/** The error for requests to create a sandbox while no worker can create one. */
+/** For requests to create a sandbox while no worker can create one. */
 export const cannotCreate = (reason: NonNullable<ProblemExtras['reason']>, detail: string) =>
   new Problem('unavailable', detail, { retryAfterSeconds: retrySeconds, reason })
 
-/**
- * Reports whether an error means that PostgreSQL or Redis is unavailable. Neither client library has an error
- * class for this.
- */
+/** Neither client library has an error class for outages. */
 export function isOutage(error: unknown): boolean {
   for (let at = error; at instanceof Error; at = at.cause) {
     if (at instanceof AggregateError) return at.errors.some(isOutage)
@@ -58,9 +51,9 @@ export function isOutage(error: unknown): boolean {
   return false
 }
 
-// Socket error codes; PostgreSQL's classes 08 (connection, except a protocol violation, which is a bug), 28 (wrong
-// password, or a role that may not log in), 53 (resources) and 57 (operator), and its codes for a missing database
-// (3D000), a lock timeout (55P03), a deadlock, a serialization failure, and a read-only, demoted primary (25006).
+// Socket errors, and PostgreSQL's codes: 08 connection, 28 login, 53 resources, 57 operator, 3D000 missing
+// database, 55P03 lock timeout, 40P01 deadlock, 40001 serialization failure, 25006 read-only (demoted
+// primary). 08P01 is a protocol violation, which is a bug.
 const outageCodes =
   /^(ECONN|ENOENT|EPIPE|ETIMEDOUT|EHOST|ENET|ENOTFOUND|EAI_AGAIN|08(?!P01)|28|53|57|3D000|55P03|40P01|40001|25006)/
 // pg, pg-pool and ioredis report these errors without a code, as does a Redis server with too many clients.

@@ -1,7 +1,6 @@
 /**
- * WebSockets with a frame rate limit. All sockets of one owner (an account or a pod) share the limit.
- *
- * An empty frame takes as much time to process as a large one, so byte limits are not sufficient.
+ * All sockets of one owner (an account or a pod) share the frame rate limit. An empty frame takes as much
+ * time to process as a large one, so byte limits are not sufficient.
  */
 import { WebSocket } from 'ws'
 import type { TokenBuckets } from '../lib/token-buckets.ts'
@@ -9,17 +8,15 @@ import type { TokenBuckets } from '../lib/token-buckets.ts'
 const pongIntervalMs = 10
 
 /**
- * Pauses while its owner exceeds the frame rate limit. Frames that have already been read from the socket, up
- * to 100 KiB, are still emitted and counted.
- *
+ * Frames that have already been read from the socket, up to 100 KiB, are still emitted during a pause.
  * Requires `allowSynchronousEvents: false`, which emits one frame per event-loop iteration.
  */
 export class RateLimitedWebSocket extends WebSocket {
   private readonly pauseReasons = new Set<'rate' | 'reader'>()
 
   /**
-   * Responds to pings, but only to the latest one in each 10 ms, as RFC 6455 permits. A client would process
-   * thousands of pongs in one event-loop iteration.
+   * RFC 6455 permits answering only the latest ping. A client would process thousands of pongs in one
+   * event-loop iteration.
    *
    * Requires `autoPong: false`.
    */
@@ -39,7 +36,6 @@ export class RateLimitedWebSocket extends WebSocket {
     })
   }
 
-  /** Starts counting messages, pings and pongs toward the owner's limit. */
   limitFrames(limit: TokenBuckets, owner: string): void {
     let timer: NodeJS.Timeout | undefined
     const waitFor = (ms: number) => {
@@ -65,7 +61,6 @@ export class RateLimitedWebSocket extends WebSocket {
     super.pause()
   }
 
-  /** Removes a reason for the pause, and resumes the socket if no other reason remains. */
   private resumeFrom(reason: 'rate' | 'reader'): void {
     this.pauseReasons.delete(reason)
     if (this.pauseReasons.size === 0) super.resume()

@@ -13,8 +13,8 @@ const heartbeatKey = 'sandlot:beat'
 type OutageMode = 'fail-fast' | 'retry'
 
 /**
- * Opens a Redis connection. It is replaced after 4 s of silence, and immediately if the server is no longer a
- * primary. Commands without a reply are sent again on the new connection.
+ * A connection is replaced after 4 s of silence, and immediately if the server is no longer a primary.
+ * Commands without a reply are sent again on the new connection.
  * @param url `redis://…`, `rediss://…`, or `unix:///path`, to which `?db=N` can be added
  * @param mode while Redis is unavailable, commands fail immediately (`fail-fast`) or wait (`retry`)
  */
@@ -41,15 +41,10 @@ function open(url: string, given: RedisOptions, mode: OutageMode, log: Logger): 
   return redis
 }
 
-/** Error replies from a server that is not a usable primary. Such a server has not executed the command. */
 const readOnlyReplies = /^(READONLY|UNBLOCKED|MASTERDOWN|NOREPLICAS|LOADING)\b/
-/** Time between two reconnections while every connection reaches a read-only server. */
 const failoverRetryMs = 1_000
 
-/**
- * Returns options that replace a connection to a read-only server and resend its commands on the new
- * connection.
- */
+/** Replaces a connection to a read-only server and resends its commands on the new connection. */
 function leaveReplicas(get: () => Redis, mode: OutageMode, log: Logger): RedisOptions {
   const left: { socket: unknown; at: number } = { socket: undefined, at: Number.NEGATIVE_INFINITY }
   let pauseMs = 0
@@ -62,14 +57,12 @@ function leaveReplicas(get: () => Redis, mode: OutageMode, log: Logger): RedisOp
     reconnectOnError({ message }) {
       if (!readOnlyReplies.test(message)) return false
       const redis = get()
-      // Of several refused commands on one connection, only the first one triggers a reconnection.
       if (redis.stream !== left.socket) {
         const now = performance.now()
         const sinceMs = now - left.at
         const isAgain = sinceMs < 2 * failoverRetryMs
         if (!isAgain) log.warn({ reply: message }, 'Redis is read-only: reconnecting')
         else if (mode === 'retry') pauseMs = failoverRetryMs
-        // Lets the request fail. A later request reconnects again.
         else if (sinceMs < failoverRetryMs) return false
         Object.assign(left, { socket: redis.stream, at: now })
         // ioredis adds a listener for each refused command.
@@ -81,7 +74,6 @@ function leaveReplicas(get: () => Redis, mode: OutageMode, log: Logger): RedisOp
   }
 }
 
-/** For `ms` milliseconds, queues commands until the next connection is open. */
 function queueFor(ms: number, { options }: Redis) {
   options.enableOfflineQueue = true
   setTimeout(() => {
@@ -110,8 +102,8 @@ function reportOutage(redis: Redis, log: Logger) {
 }
 
 /**
- * Checks that Redis does not evict keys, because evictions would lose jobs.
- * @returns a description of the problem, or undefined if there is none or Redis does not permit CONFIG
+ * Evictions would lose jobs.
+ * @returns undefined if there is no problem or Redis does not permit CONFIG
  */
 export async function wrongEvictionPolicy(redis: Redis): Promise<string | undefined> {
   const reply = await redis.config('GET', 'maxmemory-policy').catch(() => [])

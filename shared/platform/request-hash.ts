@@ -1,6 +1,5 @@
 /**
- * Request hashes, for comparing requests that have the same Idempotency-Key. A hash is keyed with RPC_KEY, so
- * a reader of the database cannot use it to guess a password in the request.
+ * A hash is keyed with RPC_KEY, so a reader of the database cannot use it to guess a password in the request.
  */
 import { createHmac } from 'node:crypto'
 import { deriveKey } from './seal.ts'
@@ -12,10 +11,7 @@ import { deriveKey } from './seal.ts'
 export const hashOfRequest = (request: object, [first]: readonly string[]): Buffer =>
   hashUnder(first!, request)
 
-/**
- *
- * @param secrets all values of RPC_KEY; the hash may have been computed with any of them
- */
+/** @param secrets all values of RPC_KEY; the hash may have been computed with any of them */
 export const isHashOf = (hash: Buffer, request: object, secrets: readonly string[]): boolean =>
   secrets.some((secret) => hashUnder(secret, request).equals(hash))
 

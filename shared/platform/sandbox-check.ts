@@ -3,18 +3,11 @@ import { Problem } from './problem.ts'
 
 type EndedSandbox = Pick<SandboxRow, 'id' | 'destroy_reason' | 'destroy_detail'>
 
-/**
- *
- * @throws {Problem} `not_found`
- */
 export function refuseMissing(): never {
   throw new Problem('not_found', 'The sandbox does not exist.')
 }
 
-/**
- *
- * @throws {Problem} `sandbox_destroyed`, or `sandbox_starting` while the sandbox's pod is being created
- */
+/** @throws {Problem} `sandbox_destroyed` or `sandbox_starting` */
 export function assertRunning(sandbox: EndedSandbox & Pick<SandboxRow, 'ready_at' | 'destroyed_at'>): void {
   if (sandbox.destroyed_at) refuseDestroyed(sandbox)
   if (sandbox.ready_at) return

@@ -1,7 +1,4 @@
 /**
- * Encryption of secrets, environments and command lines before they are stored in PostgreSQL or Redis. A
- * sealed string can be opened only with the same context.
- *
  * Secrets and environments are sealed to a public key (X25519, HKDF, AES-256-GCM; 0.2 ms). The API can seal
  * them, but only workers have SECRETS_KEY and can open them.
  *
@@ -20,29 +17,22 @@ import {
   randomBytes,
 } from 'node:crypto'
 
-/** The first byte of sealed data identifies the format. */
 const formats = { toPublicKey: 2, underRpcKey: 3 }
 const bytes = { keyId: 4, publicKey: 32, iv: 12, tag: 16 }
 
 export interface Sealer {
-  /**
-   *
-   * @param context what the string belongs to, such as `sandbox-env sbx_…`; `open` needs the same context
-   */
+  /** @param context what the string belongs to, such as `sandbox-env sbx_…`; `open` needs the same context */
   seal(text: string, context: string): Buffer
 }
 
 export interface Opener {
-  /**
-   *
-   * @throws if the data was sealed under another key or context, or was modified
-   */
+  /** @throws if the data was sealed under another key or context, or was modified */
   open(sealed: Uint8Array, context: string): string
 }
 
 /**
- * Creates a sealer for secrets and environments.
- * @param publicKey SECRETS_PUBLIC_KEY, as returned by {@link publicKeyOf}
+ * For secrets and environments.
+ * @param publicKey SECRETS_PUBLIC_KEY
  */
 export function makeSealer(publicKey: string): Sealer {
   const raw = Buffer.from(publicKey, 'base64url')
@@ -63,7 +53,7 @@ export function makeSealer(publicKey: string): Sealer {
 }
 
 /**
- * Creates an opener for secrets and environments.
+ * For secrets and environments.
  * @param secrets all values of SECRETS_KEY
  */
 export function makeOpener(secrets: readonly string[]): Opener {
@@ -84,7 +74,7 @@ export function makeOpener(secrets: readonly string[]): Opener {
 }
 
 /**
- * Creates a sealer and opener for command lines.
+ * For command lines.
  * @param secrets all values of RPC_KEY; the first one seals, and each can open
  */
 export function makeBox(secrets: readonly string[]): Sealer & Opener {
@@ -106,7 +96,7 @@ export function makeBox(secrets: readonly string[]): Sealer & Opener {
   }
 }
 
-/** Derives a 32-byte key for one purpose. It reveals nothing about the keys for other purposes. */
+/** The key reveals nothing about the keys for other purposes. */
 export const deriveKey = (secret: string, purpose: string): Buffer =>
   Buffer.from(hkdfSync('sha256', secret, '', purpose, 32))
 
@@ -137,10 +127,7 @@ const publicKeyFrom = (raw: Buffer): KeyObject =>
 const rawOf = (key: KeyObject): Buffer =>
   key.export({ format: 'der', type: 'spki' }).subarray(der.public.length)
 
-/**
- * Derives the key and IV for one string. They never repeat, because each string is sealed with a new key
- * pair.
- */
+/** The key and IV never repeat, because each string is sealed with a new key pair. */
 function agree(ours: KeyObject, theirs: KeyObject, onceRaw: Buffer, raw: Buffer) {
   const shared = diffieHellman({ privateKey: ours, publicKey: theirs })
   const salt = Buffer.concat([onceRaw, raw])

@@ -1,6 +1,5 @@
 import * as z from 'zod'
 
-/** Minimum and maximum number of warm pods for an image. The actual number follows demand. */
 export interface PoolSize {
   min: number
   max: number

@@ -1,6 +1,6 @@
 /**
- * Every setting of the service, with its type, default and description. `npm run docs` generates docs/settings.md from
- * this file. If a setting has `unset`, the page shows that text instead of a default.
+ * Every setting of the service, with its type, default and description. `npm run docs` generates
+ * docs/settings.md from this file. If a setting has `unset`, the page shows that text instead of a default.
  */
 import * as z from 'zod'
 import { defaultSeconds } from './liveness-timeouts.ts'

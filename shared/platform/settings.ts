@@ -1,6 +1,4 @@
-/**
- * Reads and validates a process's settings once. No other code of the API or the workers reads `process.env`.
- */
+/** No other code of the API or the workers reads `process.env`. */
 import { resolve } from 'node:path'
 import type * as z from 'zod'
 import { livenessTimeoutsOf } from './liveness-timeouts.ts'
@@ -17,7 +15,6 @@ export class SettingsError extends Error {
 export const readPasswordCost = (environment: Record<string, string | undefined>): number =>
   check(Environment.pick({ PASSWORD_SCRYPT_LOG_N: true }), environment).PASSWORD_SCRYPT_LOG_N
 
-/** Reads no other setting. */
 export function readInternalServer(environment: Record<string, string | undefined>) {
   const env = check(Environment.pick({ INTERNAL_HOST: true, INTERNAL_PORT: true }), environment)
   return { host: env.INTERNAL_HOST, port: env.INTERNAL_PORT }
@@ -43,7 +40,6 @@ export const readDriverSettings = (environment: Record<string, string | undefine
   driverSettings(check(Environment.omit({ DATABASE_URL: true, REDIS_URL: true }), environment))
 
 /**
- *
  * @param environment usually `process.env`
  * @param role determines which keys are required
  * @throws {SettingsError} if settings are missing or invalid; the message names all of them and contains no
@@ -65,7 +61,6 @@ export function readSettings(environment: Record<string, string | undefined>, ro
     allowedHosts: env.ALLOWED_HOSTS,
     internal: { host: env.INTERNAL_HOST, port: env.INTERNAL_PORT },
     calls: { host: env.INTERNAL_HOST, port: env.RPC_PORT },
-    /** Memory budgets of each account and of all accounts together, in bytes. */
     memory: { ofAccount: env.MEMORY_PER_ACCOUNT_MIB * mib, ofAll: env.MEMORY_FOR_CLIENTS_MIB * mib },
     databaseUrl: env.DATABASE_URL,
     redisUrl: env.REDIS_URL,
@@ -84,7 +79,6 @@ export function readSettings(environment: Record<string, string | undefined>, ro
     },
     pools: readPools(env, env.SANDBOX_IMAGE),
     quotas: { concurrent: env.QUOTA_CONCURRENT_SANDBOXES, hoursPerMonth: env.QUOTA_SANDBOX_HOURS_PER_MONTH },
-    /** Rate limits in tokens per minute. */
     rates: {
       sandbox_ops: env.RATE_SANDBOX_OPS_PER_MINUTE,
       sandbox_lifecycle: env.RATE_SANDBOX_LIFECYCLE_PER_MINUTE,
@@ -96,7 +90,6 @@ export function readSettings(environment: Record<string, string | undefined>, ro
       reads: env.RATE_READS_PER_MINUTE,
       changes: env.RATE_CHANGES_PER_MINUTE,
     },
-    /** Proxies whose X-Forwarded-For header is trusted. */
     trustedProxies: env.TRUSTED_PROXIES,
     password: { logN: env.PASSWORD_SCRYPT_LOG_N, atOnce: env.PASSWORD_HASH_CONCURRENCY },
     /** How long the rows of destroyed sandboxes are kept. */
@@ -124,7 +117,6 @@ function driverSettings(env: Omit<EnvironmentValues, 'DATABASE_URL' | 'REDIS_URL
     },
     sandbox: {
       image: env.SANDBOX_IMAGE,
-      /** Images that clients may choose, including the default image. */
       images: [...new Set([env.SANDBOX_IMAGE, ...(env.SANDBOX_IMAGES ?? [])])],
       limits: { cpu: env.SANDBOX_CPU, memory: env.SANDBOX_MEMORY, disk: env.SANDBOX_DISK },
       requests: {

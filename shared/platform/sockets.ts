@@ -1,4 +1,3 @@
-/** Limits on HTTP connections. A client cannot cause much more work than it does itself. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -6,7 +5,7 @@ import { TokenBuckets } from '../lib/token-buckets.ts'
 
 /**
  * Maximum number of unanswered requests on a connection. Node parses all pipelined requests of one read in
- * one event-loop iteration. Real clients pipeline only a few.
+ * one event-loop iteration.
  */
 const maxUnanswered = 8
 
@@ -14,8 +13,8 @@ const maxUnanswered = 8
 const lingerMs = 2_000
 
 /**
- * Limits on reading a request body after the response has been sent. Many clients read the response only
- * after they have sent the entire body, and closing a connection with unread bytes can discard the response.
+ * Many clients read the response only after they have sent the entire body, and closing a connection with
+ * unread bytes can discard the response.
  *
  * If the body is longer than 256 KiB or of unknown length, the connection is not reused, and everything after
  * another 256 KiB is dropped unparsed. After 15 s or 64 MiB, the connection is closed.
@@ -48,8 +47,8 @@ export function limitRequest(request: IncomingMessage, response: ServerResponse)
 }
 
 /**
- * Calls back when a response is complete or its connection closes, or immediately if either has already
- * happened. A plain 'close' listener that is added after an `await` might never be called.
+ * Calls back immediately if the response is complete or its connection closed. A plain 'close' listener that
+ * is added after an `await` might never be called.
  */
 export function onceClosed(response: ServerResponse, callback: () => void): void {
   if (response.closed) callback()
@@ -60,8 +59,8 @@ const hasBody = ({ headers }: IncomingMessage): boolean =>
   'transfer-encoding' in headers || 'content-length' in headers
 
 /**
- * Stops Node's HTTP parser, which continues to create requests from the last read after its socket is
- * destroyed. Returning 2 signals a protocol upgrade, which stops the parser.
+ * Node's HTTP parser continues to create requests from the last read after its socket is destroyed. Returning
+ * 2 signals a protocol upgrade, which stops the parser.
  */
 function stopParsing(socket: Socket): void {
   const { parser } = socket as Socket & { parser?: { onIncoming: () => number } }
@@ -69,9 +68,8 @@ function stopParsing(socket: Socket): void {
 }
 
 /**
- * Limits the number of small chunks in a body. The limit is a token bucket of 1,024 chunks, to which every 16
- * bytes and every 5 ms add one.
- * @param now returns the time of a monotonic clock, in milliseconds
+ * A token bucket of 1,024 chunks, to which every 16 bytes and every 5 ms add one.
+ * @param now the time of a monotonic clock, in milliseconds
  * @returns a function to call with the byte count of each chunk; it returns true if the body exceeds the
  *   limit
  */
@@ -80,14 +78,12 @@ export function makeChunkLimit(now?: () => number): (bytes: number) => boolean {
   return (bytes) => chunks.spend('', 1 - bytes / 16) > 0
 }
 
-/**
- * Destroys the connection if the request body arrives in too many small chunks, even if nothing reads the
- * body.
- */
+/** Destroys the connection if the body arrives in too many small chunks, even if nothing reads the body. */
 function limitChunks(request: IncomingMessage): void {
   const isExceededBy = makeChunkLimit()
   const push = request.push.bind(request)
-  // Node's parser passes every chunk to `push`. A 'data' listener would start the stream before its reader is attached.
+  // Node's parser passes every chunk to `push`. A 'data' listener would start the stream before its reader is
+  // attached.
   request.push = (chunk: Buffer | null, encoding) => {
     if (chunk !== null && isExceededBy(chunk.length)) {
       request.socket.destroy()
@@ -97,7 +93,6 @@ function limitChunks(request: IncomingMessage): void {
   }
 }
 
-/** The length of a chunked body is unknown. */
 const mayBeLong = ({ headers }: IncomingMessage): boolean =>
   'transfer-encoding' in headers || Number(headers['content-length'] ?? 0) > unreadBody.parsedBytes
 
@@ -136,7 +131,7 @@ function limitUnreadBody(request: IncomingMessage, response: ServerResponse): vo
   })
 }
 
-/** Closes a socket that Node's HTTP server no longer manages, after the pending bytes have been sent. */
+/** For a socket that Node's HTTP server no longer manages. Pending bytes are sent first. */
 export function closeGracefully(socket: Duplex): void {
   if (socket.destroyed) return
   socket.on('error', () => socket.destroy())

@@ -1,16 +1,13 @@
 /**
- * Kills this process if its event loop stalls, so that the supervisor starts a new process. The monitoring
- * thread costs 18 MB of memory and 25 ms of CPU.
+ * The supervisor restarts a process that is killed after an event-loop stall. The monitoring thread costs 18
+ * MB of memory and 25 ms of CPU.
  */
 import { Worker } from 'node:worker_threads'
 import type { Logger } from './log.ts'
 
 const tickMs = 1_000
 
-/**
- *
- * @param seconds length of a stall after which the process is killed; 0 disables the check
- */
+/** @param seconds length of a stall after which the process is killed; 0 disables the check */
 export function exitWhenStalled(seconds: number, log: Logger): void {
   if (seconds === 0) return
   const beats = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
@@ -19,7 +16,6 @@ export function exitWhenStalled(seconds: number, log: Logger): void {
     name: 'stall-watcher',
     workerData: { beats, tickMs, maxTicks: Math.ceil((seconds * 1000) / tickMs) },
     execArgv: [],
-    // By default, the thread would reserve as much memory as the whole process may use.
     resourceLimits: { maxOldGenerationSizeMb: 8, maxYoungGenerationSizeMb: 1 },
   })
   watcher.on('error', (err) => log.error({ err }, 'the event-loop monitor has failed'))

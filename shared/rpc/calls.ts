@@ -1,9 +1,6 @@
 /**
- * RPCs from the API to a worker, for commands and files. Over HTTP, a slow reader blocks the command, and a
- * disconnect is noticed immediately.
- *
- * Jobs and Redis streams provide no backpressure, and would store command, stdin and output in Redis.
- * `bench/transport.ts` compares them.
+ * Over HTTP, a slow reader blocks the command, and a disconnect is noticed immediately. `bench/transport.ts`
+ * compares HTTP with jobs and Redis streams.
  *
  * The API sends the body of a call only after the worker's `100 Continue`. A frozen worker therefore never
  * receives a command that the API has sent to another worker.
@@ -14,9 +11,7 @@ import type { ExecRequest, ExecResult } from '../contract/exec.ts'
 import type { fileChanges } from '../contract/file-changes.ts'
 import type { CreatedFile, FileStat, FileView, files } from '../contract/files.ts'
 
-/** Calls whose arguments and results are JSON. */
 export interface Calls {
-  /** Returns after the command has exited, or immediately for a background command. */
   exec: { args: StartExec; result: ExecResult }
   /** With `wait`, waits until the command has exited. */
   getExec: { args: OneExec & { wait: boolean }; result: ExecResult }
@@ -69,14 +64,9 @@ export interface Calls {
 }
 export type CallName = keyof Calls
 
-/**
- * Calls that stream bytes in one or both directions. If the request body is the client's data, the arguments
- * are sent in a header and must be small.
- */
+/** If the request body is the client's data, the arguments are sent in a header and must be small. */
 export interface Streams {
-  /** Starts a command and streams its events to the client. */
   execEvents: { args: StartExec }
-  /** Without `lastEventId`, streams all of the command's events. */
   followExec: { args: OneExec & { lastEventId?: string | undefined } }
   writeStdin: { args: OneExec & { offset?: number | undefined; eof: boolean } }
   readOutput: { args: OneExec & { stream: 'stdout' | 'stderr'; range?: string | undefined } }
@@ -91,7 +81,6 @@ export interface Streams {
         mode?: string | undefined
         overwrite: boolean
         ifMatch?: Tags | undefined
-        /** If true, the call fails when the file already exists. */
         isNew: boolean
       }
   }
@@ -121,10 +110,7 @@ export interface FileName {
 
 export interface StartExec extends InSandbox {
   execId: string
-  /**
-   * The client receives the result as JSON after the command has exited, as events, or by polling. The
-   * default timeout depends on the mode.
-   */
+  /** The default timeout depends on the mode. */
   mode: 'json' | 'events' | 'background'
   request: ExecRequest
   /** Whether the account has a command allowlist. The worker then checks environment variables too. */
@@ -144,20 +130,16 @@ export const callPath = (name: CallName) => `/calls/${name}`
 export const streamPath = (name: StreamCallName) => `/streams/${name}`
 export const isStream = (path: string): boolean => path.startsWith('/streams/')
 export const nameAt = (path: string) => /^\/(?:calls|streams)\/(\w+)$/.exec(path)?.[1]
-/** WebSocket paths to a command and to a port. */
 export const attachPath = '/attach'
 export const portPath = '/port'
 
 /** Contains a stream's arguments as base64url-encoded JSON when the body is the client's data. */
 export const argsHeader = 'x-sandlot-args'
-/** Names the account whose memory budget is charged for the body. */
 export const accountHeader = 'x-sandlot-account'
 /** Time after which the API considers an unresponsive worker lost. */
 export const livenessTimeoutHeader = 'x-sandlot-liveness-timeout-ms'
-/** Response header that is set if a stream's body is a {@link CallProblem}. */
 export const problemHeader = 'x-sandlot-problem'
 
-/** An error that the API forwards from a worker to the client. */
 export interface CallProblem {
   code: string
   detail: string

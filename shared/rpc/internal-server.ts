@@ -1,4 +1,4 @@
-/** The HTTP server on each process's internal port, for liveness, readiness and metrics. */
+/** Serves liveness, readiness and metrics. */
 import { createServer, type Server, type ServerResponse } from 'node:http'
 import { ping } from '../data/ping.ts'
 import { countByState } from '../data/sandbox-pods.ts'
@@ -9,15 +9,13 @@ import { SettingsError } from '../platform/settings.ts'
 import { limitRequest } from '../platform/sockets.ts'
 import { listWorkers, takesCalls } from './worker-registry.ts'
 
-/** Rejects with the reason if the checked dependency is unavailable. */
 type HealthCheck = () => Promise<unknown>
 
 const checkMs = 2_000
 const readinessKey = 'sandlot:readiness'
-/** Maximum time to receive a request. After that, the connection is closed. */
+/** Maximum time to receive a request. */
 const requestMs = 20_000
 
-/** Readiness checks that API and workers share, by their names in the response of /readyz. */
 export const commonChecks = ({ db, redis }: Context): Record<string, HealthCheck> => ({
   postgres: () => ping(db),
   // Writes a key, because a replica would also accept reads.
@@ -31,7 +29,6 @@ export const commonChecks = ({ db, redis }: Context): Record<string, HealthCheck
 /** After SIGTERM, a process drains: it finishes its work before it exits. */
 interface Draining {
   isDraining(): boolean
-  /** Returns the number of commands that the worker still serves. APIs do not define this function. */
   countExecs?(): number
 }
 
@@ -85,7 +82,7 @@ async function stateOf(check: HealthCheck): Promise<string> {
   }
 }
 
-/** Updates the metrics that require a query. If the query fails, these metrics keep their old values. */
+/** If a query fails, its metrics keep their old values. */
 async function sendMetrics(
   context: Context,
   checks: Record<string, HealthCheck>,
@@ -116,7 +113,6 @@ export function answer(response: ServerResponse, status: number, body: unknown) 
   response.end(JSON.stringify(body))
 }
 
-/** Readiness checks that only the API needs. */
 export const workerChecks = (context: Context): Record<string, HealthCheck> => ({
   workers: async () => {
     if (!(await listWorkers(context)).some(takesCalls)) throw new Error('no worker is running')
@@ -130,7 +126,6 @@ export const workerChecks = (context: Context): Record<string, HealthCheck> => (
 })
 
 /**
- *
  * @param setting name of the port's setting, for the error message
  * @returns the port; for port 0, the one that the kernel chose
  * @throws {SettingsError} if the address is invalid or already in use

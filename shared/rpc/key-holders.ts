@@ -1,7 +1,4 @@
-/**
- * Fingerprints of the keys that each process uses. Operators who rotate keys compare them with `npm run admin
- * -- keys`.
- */
+/** Operators who rotate keys compare these fingerprints with `npm run admin -- keys`. */
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import type { Redis } from 'ioredis'
@@ -20,7 +17,6 @@ const fingerprint = /^[0-9a-f]{6}$/
 const Fingerprints = z.array(z.string().regex(fingerprint)).max(100)
 const KeyHolder = z.object({
   kind: z.enum(['api', 'worker']),
-  /** The host name and process ID, separated by a colon. */
   place: z.string().regex(/^[\w.-]{1,255}:\d{1,10}$/),
   /** Fingerprints in the order of the setting. The first key signs and seals. */
   keys: z.object({ JWT_SECRET: Fingerprints, SECRETS_KEY: Fingerprints, RPC_KEY: Fingerprints }),
@@ -32,7 +28,6 @@ const publishEveryMs = 2_000
 const expireMs = 10_000
 const withdrawMs = 500
 
-/** Publishes this process's key fingerprints. The returned function removes them. */
 export function announceKeys({ redis, settings }: Pick<Context, 'redis' | 'settings'>, kind: Role) {
   const key = prefix + randomUUID()
   const place = `${hostname()}:${process.pid}`

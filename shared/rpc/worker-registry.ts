@@ -1,7 +1,6 @@
 /**
- * Registry of live workers. The registry is a Redis hash, and each worker renews its entry every second.
- *
- * Redis is not trusted, so an entry is valid only if it is recent and signed under RPC_KEY.
+ * The registry is a Redis hash, and each worker renews its entry every second. Redis is not trusted, so an
+ * entry is valid only if it is recent and signed under RPC_KEY.
  */
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import type { Redis } from 'ioredis'
@@ -17,28 +16,21 @@ export interface WorkerEntry {
   driverProblem: string | null
   /** False if only an operator can fix `driverProblem`. */
   isSetUp?: boolean | undefined
-  /** The worker is shutting down. It accepts no new work, but keeps serving its running commands. */
+  /** A draining worker accepts no new work, but keeps serving its running commands. */
   isDraining?: boolean | undefined
 }
 
-/** A worker whose registry entry has a valid signature. */
 export interface ListedWorker extends WorkerEntry {
   /** The RPC_KEY that signed the worker's entry. The worker accepts calls under this key. */
   secret: string
 }
 
 export const announceEveryMs = 1_000
-/**
- * How long an entry is kept after its last renewal. A worker that cannot reach Redis may still be alive, and
- * its address is needed for liveness checks.
- */
+/** A worker that cannot reach Redis may still be alive, and its address is needed for liveness checks. */
 const keptMs = 3_600_000
 /**
- * Maximum difference between an entry's signed timestamp and the local clock. An attacker who controls Redis
- * can replay an entry for this long.
- *
- * A replay only makes a dead worker appear alive, because no other process can respond to its RPCs
- * (channel.ts).
+ * An attacker who controls Redis can replay an entry for this long. A replay only makes a dead worker appear
+ * alive, because no other process can respond to its RPCs (channel.ts).
  */
 const replayMs = 60_000
 const key = 'sandlot:workers'
@@ -63,7 +55,6 @@ const listScript = `
   return live`
 
 /**
- *
  * @param secrets all values of RPC_KEY; the entry is signed under each, so that a reader needs only one of
  *   them
  */
@@ -81,7 +72,7 @@ export const withdrawWorker = async (redis: Redis, id: string): Promise<void> =>
   await redis.hdel(key, id)
 }
 
-/** Logs and skips entries with an invalid signature or an old timestamp. */
+/** Skips entries with an invalid signature or an old timestamp. */
 export async function listWorkers({
   redis,
   settings,
@@ -98,7 +89,6 @@ export async function listWorkers({
   return [...listed.values()]
 }
 
-/** Returns the latest registry entries of the given workers, whether alive or dead. */
 export async function findEntries(
   { redis, settings }: Pick<Context, 'redis' | 'settings'>,
   ids: readonly string[],
@@ -113,10 +103,7 @@ export async function findEntries(
 const sign = (secret: string, text: string): Buffer =>
   createHmac('sha256', deriveKey(secret, 'sandlot worker entries')).update(text).digest()
 
-/**
- *
- * @returns undefined if no signature is valid; `at` is the signing time by the worker's clock
- */
+/** @returns undefined if no signature is valid; `at` is the signing time by the worker's clock */
 function readEntry(
   entry: string,
   secrets: readonly string[],
@@ -149,8 +136,8 @@ function warnOfForgery(log: Logger) {
 export const takesCalls = ({ isDraining }: WorkerEntry): boolean => !isDraining
 
 /**
- * Orders workers for a sandbox by rendezvous hashing, so that all processes compute the same order. The first
- * worker is the sandbox's slot owner.
+ * Rendezvous hashing, so that all processes compute the same order. The first worker is the sandbox's slot
+ * owner.
  *
  * Only the end of the ID is hashed, which a sandbox shares with the warm pod that it claimed.
  * @param id a sandbox ID or the name of a warm pod

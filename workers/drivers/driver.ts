@@ -1,7 +1,4 @@
-/**
- * The interface through which workers run pods. Code outside `kubernetes/` and `local/` must not depend on
- * which driver is used.
- */
+/** Code outside `kubernetes/` and `local/` must not depend on which driver is used. */
 import type { Duplex, Readable, Writable } from 'node:stream'
 import type { LivenessTimeouts } from '../../shared/platform/liveness-timeouts.ts'
 import type { Logger } from '../../shared/platform/log.ts'
@@ -10,7 +7,7 @@ import type { Resource } from './exhausted.ts'
 
 export interface DriverOptions {
   settings: Settings
-  /** Pods of other installations are ignored. Kubernetes stores the ID as a pod label. */
+  /** Pods of other installations are ignored. */
   installationId: string
   log: Logger
 }
@@ -19,14 +16,13 @@ export interface Driver {
   readonly kind: 'kubernetes' | 'local'
   /** Whether processes start so slowly that workers open shells before commands need them. */
   readonly startsSlowly: boolean
-  /** Liveness timeouts for cluster requests and for shells in pods. */
   readonly livenessTimeouts: LivenessTimeouts
 
   /** Checks that pods can be created and reached, and that they are isolated. @throws {DriverUnavailable} */
   ping(): Promise<void>
 
   /**
-   * Creates a pod. Resolves once the pod has been accepted, before it runs. Idempotent.
+   * Resolves once the pod has been accepted, before it runs. Idempotent.
    * @throws {PodRefused} if the cluster will never accept this pod (quota, admission, invalid image name)
    * @throws {ClusterMisconfigured} if the cluster does not isolate pods
    * @throws {DriverUnavailable} if the cluster is unreachable; try again
@@ -37,7 +33,7 @@ export interface Driver {
   fingerprint(request: Pick<PodRequest, 'image' | 'deadlineSeconds'>): string
 
   /**
-   * Assigns a warm pod to a sandbox and lowers the pod's deadline. Idempotent.
+   * Also lowers the pod's deadline. Idempotent.
    * @param to.deadlineSeconds seconds from the pod's start; at most the deadline that the pod was created
    *   with
    * @throws {PodGone} if the pod does not exist or is no longer running
@@ -54,10 +50,7 @@ export interface Driver {
    */
   ready(pod: PodName, signal: AbortSignal, trial?: () => Promise<unknown>): Promise<void>
 
-  /**
-   * Resolves when the pod no longer exists. Idempotent. If a `uid` is given, a newer pod with the same name
-   * is kept.
-   */
+  /** Resolves when the pod no longer exists. If a `uid` is given, a newer pod with the same name is kept. */
   delete(pod: PodName): Promise<void>
 
   /** Includes dead pods, but no pods of other installations. */
@@ -70,8 +63,8 @@ export interface Driver {
   watch(onDeath: (pod: PodState & { death: PodDeath }) => void): void
 
   /**
-   * Starts a process in a pod, as the leader of its own process group. The argv can appear in the cluster's
-   * URLs and logs, so it must not contain client data.
+   * The process leads its own process group. The argv can appear in the cluster's URLs and logs, so it must
+   * not contain client data.
    *
    * If the local driver's agent dies before it responds, the process might be started twice. The first of the
    * two then reads EOF from its stdin.
@@ -83,15 +76,14 @@ export interface Driver {
 
   /**
    * Kills all processes in a pod except the driver's own, even if the pod has reached its process limit.
-   * Success is not verified, because the pod is untrusted.
    * @throws {PodGone} if the pod does not exist or is no longer running
    * @throws {DriverUnavailable} if the pod is unreachable
    */
   endProcesses(pod: PodName): Promise<void>
 
   /**
-   * Connects to a port on the pod's loopback interface. On some clusters, a refused connection is only
-   * detected after this resolves; the stream then fails with {@link PortRefused}.
+   * On some clusters, a refused connection is only detected after this resolves; the stream then fails with
+   * {@link PortRefused}.
    *
    * Kubernetes does not support half-closed connections. After the writable side has ended, the connection
    * closes as soon as the listener is idle.
@@ -101,7 +93,6 @@ export interface Driver {
    */
   connect(pod: PodName, port: number): Promise<Duplex>
 
-  /** Stops watching and closes connections. Pods keep running. */
   close(): Promise<void>
 }
 
@@ -110,19 +101,18 @@ export interface StartOptions {
   tty?: TerminalSize | undefined
 }
 
-/** Both values are integers from 1 to 65535. */
 export interface TerminalSize {
   rows: number
   columns: number
 }
 
 export interface PodRequest {
-  /** The name must never have been used for another sandbox. */
+  /** A name is never used for two sandboxes. */
   name: string
   /** Absent for a warm pod. */
   sandboxId?: string | undefined
   image: string
-  /** How long the pod may run, counted from its start. The deadline applies even if no worker runs. */
+  /** The deadline is counted from the pod's start, and applies even if no worker runs. */
   deadlineSeconds: number
 }
 
@@ -134,16 +124,14 @@ export interface PodName {
 
 export interface Pod extends PodName {
   uid: string
-  /** The sandbox that the pod is labeled with. Only the sandbox's row is authoritative. */
+  /** Only the sandbox's row is authoritative. */
   sandboxId?: string | undefined
 }
 
 export interface PodState extends Pod {
-  /** Absent while the pod is alive. */
   death?: PodDeath | undefined
 }
 
-/** Why a pod died without being deleted. Stored as the sandbox's `destroy_reason` and `destroy_detail`. */
 export interface PodDeath {
   reason: 'pod_failed' | 'expired' | 'start_failed'
   /**
@@ -154,10 +142,8 @@ export interface PodDeath {
 }
 
 /**
- * A process in a pod. A paused reader blocks the process.
- *
- * On a terminal, all output arrives on stdout. A terminal's stdin cannot be closed to signal EOF; write byte
- * 4 (Ctrl-D) instead.
+ * A paused reader blocks the process. On a terminal, all output arrives on stdout. A terminal's stdin cannot
+ * be closed to signal EOF; write byte 4 (Ctrl-D) instead.
  */
 export interface Process {
   /**
@@ -170,14 +156,13 @@ export interface Process {
   stdout: Readable
   stderr: Readable
   /**
-   * Resolves when the process has ended. Never rejects. Output can still be read afterwards.
+   * Never rejects. Output can still be read after the process has ended.
    *
    * Kubernetes might not report the exit of a process that left input unread. Close such a process once its
    * exit is known from another source.
    *
-   * Kubernetes can also report a broken connection as exit code 0, so without a terminal, the Kubernetes
-   * driver reports exit code 0 as `lost`. To prove its success, a process has to exit with a different code
-   * or print a known string.
+   * Kubernetes can report a broken connection as exit code 0, so without a terminal, exit code 0 is reported
+   * as `lost`. To prove its success, a process has to exit with a different code or print a known string.
    */
   ended: Promise<ProcessExit>
   /** Absent without a terminal. Does nothing after the process has ended. */
@@ -206,7 +191,6 @@ export class PodExhausted extends DriverUnavailable {
   }
 }
 
-/** Only an operator can fix the cluster's configuration. */
 export class ClusterMisconfigured extends DriverUnavailable {
   override name = 'ClusterMisconfigured'
 }

@@ -1,10 +1,7 @@
 import { Duplex } from 'node:stream'
 import type { Process } from './driver.ts'
 
-/**
- * Returns a duplex stream over the stdin and stdout of a port-forwarding process.
- * @param failure creates the stream's error from the reason why the connection broke
- */
+/** @param failure creates the stream's error from the reason why the connection broke */
 export function duplexOf(process: Process, failure: (why: string) => Error): Duplex {
   const { stdin, stdout, ended } = process
   const duplex = new Duplex({

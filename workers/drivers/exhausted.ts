@@ -1,5 +1,3 @@
-/** Detects exhausted resources in the error messages of kernels, shells and container runtimes. */
-
 export type Resource = 'processes' | 'memory' | 'disk'
 
 /** Memory and disk come first, because running out of either can make a fork fail. */
@@ -12,8 +10,5 @@ const patterns: [RegExp, Resource][] = [
 export const usedUpBy = (message: string): Resource | undefined =>
   patterns.find(([pattern]) => pattern.test(message))?.[1]
 
-/**
- * Reports whether runc's own process died in the pod. runc starts several threads, so it can exceed a process
- * limit at which a shell would still start.
- */
+/** runc starts several threads, so it can exceed a process limit at which a shell would still start. */
 export const endedRuntime = (message: string): boolean => /read init-p: connection reset/.test(message)

@@ -1,4 +1,3 @@
-/** Loads only the code of the driver that is configured in the settings. */
 import type { Driver, DriverOptions } from './driver.ts'
 
 export async function openDriver(options: DriverOptions): Promise<Driver> {

@@ -1,4 +1,3 @@
-/** Splits one connection into several output streams, with backpressure. */
 import { Readable } from 'node:stream'
 import { PendingBytes } from '../../shared/lib/pending-bytes.ts'
 
@@ -24,7 +23,6 @@ export class ProcessOutput {
   constructor(shared: SharedConnection) {
     this.shared = shared
     this.stream = new Readable({
-      // Forwards one chunk at a time. The remaining chunks are buffered in `waiting`.
       highWaterMark: 1,
       read: () => {
         this.isWanted = true
@@ -52,7 +50,7 @@ export class ProcessOutput {
     connection.pause()
   }
 
-  /** Called when no more output will arrive. Buffered output can still be read. */
+  /** Buffered output can still be read. */
   end(): void {
     if (this.isOver || this.stream.destroyed) return
     this.isOver = true

@@ -18,12 +18,9 @@ const processors: Record<JobName, Processor> = {
   expire: expireSandbox,
 }
 
-/** Jobs mostly wait for the cluster, so many can run at the same time. */
 const maxConcurrentJobs = 64
 
-/**
- * Maximum time that the loop blocks on Redis. It is short so that the loop notices when Redis is unavailable.
- */
+/** Short, so that the loop notices when Redis is unavailable. */
 const blockSeconds = 1
 
 /** Time without a heartbeat after which another worker takes over a job. */
@@ -36,10 +33,7 @@ class Loop extends Worker {
   }
 }
 
-/**
- *
- * @param connection a Redis client that retries without limit, as BullMQ's loops require
- */
+/** @param connection a Redis client that retries without limit, as BullMQ's loops require */
 export function takeJobs(worker: ExpiryContext, connection: Redis): Worker {
   const queue = new Loop(queueName, (job) => doJob(worker, job), {
     connection,
@@ -54,8 +48,7 @@ export function takeJobs(worker: ExpiryContext, connection: Redis): Worker {
 }
 
 /**
- * Stops accepting jobs, and waits for the running jobs. If Redis is unavailable for `lockMs`, stops waiting,
- * because other workers then take over these jobs.
+ * If Redis is unavailable for `lockMs`, stops waiting, because other workers then take over the running jobs.
  */
 export async function finishJobs(queue: Worker, connection: Redis): Promise<void> {
   const finished = queue.close().then(() => true)
@@ -72,7 +65,6 @@ async function doJob(worker: ExpiryContext, job: Job): Promise<void> {
   }
   // Redis is not trusted. A job contains only a name and an ID, and the row decides the action.
   if (typeof args?.sandboxId !== 'string') throw new UnrecoverableError('the job has no sandbox id')
-  // The processors log the sandbox ID.
   const log = worker.log.child({ job: name, request_id: args.requestId })
   const ids = { sandbox_id: args.sandboxId }
   const started = performance.now()

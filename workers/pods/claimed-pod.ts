@@ -1,7 +1,4 @@
-/**
- * Assigns a claimed warm pod to its sandbox, and records its first use. If the pod dies before its first use,
- * it is replaced, because it contains no data.
- */
+/** A claimed pod that dies before its first use is replaced, because the pod contains no data. */
 
 import { limits } from '../../shared/contract/limits.ts'
 import { dropWarmPod, markAssigned, markUsed } from '../../shared/data/sandbox-writes.ts'
@@ -14,7 +11,7 @@ import type { PodsContext } from './context.ts'
 import { createPod } from './create-pod.ts'
 import { removePod } from './remove-pod.ts'
 
-/** Sets a claimed pod's sandbox label and deadline, or replaces a dead pod. Can safely run twice or late. */
+/** Replaces a dead pod. Can safely run twice or late. */
 export async function assignPod(worker: PodsContext, sandboxId: string): Promise<void> {
   const sandbox = await findSandbox(worker.db, sandboxId)
   if (!sandbox?.pod_since || sandbox.destroyed_at || sandbox.claim === 'replaced') return
@@ -27,11 +24,6 @@ export async function assignPod(worker: PodsContext, sandboxId: string): Promise
   }
 }
 
-/**
- *
- * @throws {PodGone} if the pod is no longer running
- * @throws {DriverUnavailable} if the pod could not be updated
- */
 async function assignToPod(
   { db, driver, reach }: Pick<PodsContext, 'db' | 'driver' | 'reach'>,
   sandbox: SandboxRow,
@@ -45,8 +37,7 @@ async function assignToPod(
 }
 
 /**
- * Sets a claimed pod's deadline before its first command runs, so that the pod ends in time even without a
- * worker.
+ * With the deadline set before the first command, the pod ends in time even without a worker.
  * @throws {PodGone} if the sandbox already has a different pod, or the pod is dead
  * @throws {DriverUnavailable} if the pod could not be updated
  */
@@ -61,10 +52,7 @@ export async function beginUse(worker: PodsContext, sandbox: SandboxRow, slot: S
   throw new PodGone('The sandbox now has a different pod.')
 }
 
-/**
- * Creates a new pod for a sandbox whose claimed pod is dead, unless a command has run in the old pod.
- * @returns whether a new pod was created
- */
+/** @returns false if a command has run in the old pod */
 export async function replacePod(worker: PodsContext, sandbox: SandboxRow): Promise<boolean> {
   const { db, log, redis, reach } = worker
   const dead = podOf(sandbox)
@@ -79,11 +67,7 @@ export async function replacePod(worker: PodsContext, sandbox: SandboxRow): Prom
   return true
 }
 
-/**
- * Waits until the replacement of a dead pod is ready, or until the time limit for its start has passed.
- * @param sandbox the sandbox's row, if the caller has just found its pod dead and the database might not show
- *   that yet
- */
+/** @param sandbox set if the caller has just found its pod dead and the database might not show that yet */
 export async function awaitReplacement(
   worker: PodsContext,
   sandboxId: string,
@@ -91,16 +75,12 @@ export async function awaitReplacement(
 ): Promise<void> {
   const replacing = async () => {
     if (sandbox && (await replacePod(worker, sandbox))) return
-    // Another worker may be creating the same pod. Both calls then resolve when the pod is ready.
     await createPod(worker, sandboxId)
   }
   await withTimeout(limits.startingWaitMs, replacing())
 }
 
-/**
- * Replaces a pod that no longer existed when a command needed it, if nothing has run in the pod.
- * @returns the sandbox's row if it now has a different pod to try; otherwise undefined
- */
+/** @returns the sandbox's row if it now has a different pod to try */
 export async function renewPod(worker: PodsContext, sandbox: SandboxRow): Promise<SandboxRow | undefined> {
   await awaitReplacement(worker, sandbox.id, sandbox)
   const now = await findSandbox(worker.db, sandbox.id)

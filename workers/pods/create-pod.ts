@@ -7,10 +7,7 @@ import { openSlot, type Slot } from '../shell/slot.ts'
 import type { PodsContext } from './context.ts'
 import { removePod } from './remove-pod.ts'
 
-/**
- * Creates the pod of an admitted sandbox. Does nothing if the sandbox is ready or destroyed. Can safely run
- * twice or concurrently.
- */
+/** Does nothing if the sandbox is ready or destroyed. Can safely run twice or concurrently. */
 export async function createPod(worker: PodsContext, sandboxId: string): Promise<void> {
   const { db, driver, reach } = worker
   const sandbox = await findSandbox(db, sandboxId)
@@ -39,11 +36,7 @@ export async function createPod(worker: PodsContext, sandboxId: string): Promise
   }
 }
 
-/**
- * Waits until a command can run in the pod. If processes start slowly, opening the first slot is the
- * readiness check.
- * @returns the first slot, if one was opened
- */
+/** If processes start slowly, opening the first slot is the readiness check. */
 export async function awaitFirstSlot(
   driver: Driver,
   pod: Pod,
@@ -71,10 +64,7 @@ async function finishStart(worker: PodsContext, sandboxId: string, pod: Pod, slo
   await notify(worker.redis, 'sandbox', sandboxId)
 }
 
-/**
- * Ends a sandbox whose pod the cluster refused. The sandbox is not billed, and the client receives the
- * cluster's message.
- */
+/** The sandbox is not billed, and the client receives the cluster's message. */
 async function failStart(worker: PodsContext, sandbox: SandboxRow, message: string) {
   const ended = await markDestroyed(worker.db, sandbox.id, 'start_failed', message)
   if (ended) {

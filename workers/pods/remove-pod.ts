@@ -3,12 +3,12 @@ import type { PodName } from '../drivers/driver.ts'
 import type { PodsContext } from './context.ts'
 
 /**
- * Deletes a pod unless it has an owner. All pod deletions go through this function. The caller may have been
- * frozen, so the owner is checked immediately before the deletion.
+ * Deletes a pod unless it has an owner. The caller may have been frozen, so the owner is checked immediately
+ * before the deletion.
  *
  * A pod without an owner never gets one again: each name is used only once, and passes from the pool to a
  * sandbox in one transaction.
- * @param pod the pod to delete; without a `uid`, any pod with this name
+ * @param pod without a `uid`, any pod with this name
  */
 export async function removePod(
   { db, driver, log }: Pick<PodsContext, 'db' | 'driver' | 'log'>,

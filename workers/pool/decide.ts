@@ -1,7 +1,4 @@
-/**
- * Decides which rows of the pool to add and remove. Only one worker decides at a time. `index.ts` then
- * creates and deletes the pods.
- */
+/** Only one worker decides at a time. `index.ts` then creates and deletes the pods. */
 
 import { readClock } from '../../shared/data/clock.ts'
 import type { Queries } from '../../shared/data/database.ts'
@@ -20,14 +17,13 @@ import type { Driver } from '../drivers/driver.ts'
 import { makeDemand } from './demand.ts'
 import { allowedStarts, type Plan, type PoolTarget, plan } from './plan.ts'
 
-/** Delay before a refused image is tried again. It doubles after each refusal, up to `max`. */
+/** The delay doubles after each refusal, up to `max`. */
 const backoffMs = { min: 5_000, max: 300_000 }
 
 export type PoolDecision = Pick<Plan, 'remove' | 'resume'> & { added: WarmPod[] }
 
 interface PoolContext extends Pick<Context, 'db' | 'metrics' | 'settings'> {
   driver: Pick<Driver, 'fingerprint'>
-  /** Reports whether this worker currently decides about the pool. */
   isNewest(): Promise<boolean>
 }
 
@@ -45,7 +41,7 @@ export class PoolDecider {
     this.lifeSeconds = warmPodMs / 1000 + worker.settings.sandbox.maxSeconds
   }
 
-  /** Updates the pool's rows and returns the changes, or undefined if a different worker decides. */
+  /** Returns undefined if a different worker decides. */
   decide(): Promise<PoolDecision | undefined> {
     const { db, settings, isNewest } = this.worker
     return db.transaction(async (queries) => {
@@ -110,10 +106,7 @@ function reportSizes(
   }
 }
 
-/**
- * Measures the time since a pod was last claimed. A pod that was ready in the previous read and is now
- * missing must have been claimed.
- */
+/** A pod that was ready in the previous read and is now missing must have been claimed. */
 function makeClaims() {
   let ready = new Set<string>()
   let claimedAt = Number.NEGATIVE_INFINITY
@@ -130,7 +123,6 @@ function makeClaims() {
   }
 }
 
-/** Records the images that the cluster has recently refused. */
 function makeFailures() {
   const failures = new Map<string, { ms: number; until: number }>()
   return {

@@ -1,10 +1,8 @@
 /**
- * Sizes a pool between its minimum and maximum according to recent demand. Demand is the number of creates in
- * the busiest 10 seconds of the last 15 minutes.
+ * Demand is the number of creates in the busiest 10 seconds of the last 15 minutes.
  *
  * `bench/pool-simulation.ts` compares pool sizes on a day with 3,355 creates. The size `1..16` serves all of
- * them with 79 pod-hours. A fixed size of 4 needs 96 pod-hours. A fixed size of 1 serves 91% with 24
- * pod-hours.
+ * them with 79 pod-hours, and a fixed size of 4 needs 96.
  */
 
 import { ulid } from 'ulid'
@@ -13,25 +11,16 @@ import { findBusiest } from '../../shared/data/sandbox-pods.ts'
 import type { PoolSize } from '../../shared/platform/settings-pools.ts'
 
 export const demandLimits = {
-  /** Length of a burst. */
   burstMs: 10_000,
-  /** How long a burst is remembered. */
   memoryMs: 15 * 60_000,
-  /** Factor by which the pool exceeds the largest burst, because the next burst may be larger. */
   margin: 1.25,
 }
 const readIntervalMs = 5_000
 
-/**
- *
- * @param busiest number of creates in the busiest {@link demandLimits.burstMs} of the last {@link
- *   demandLimits.memoryMs}
- */
 export function sizeFor({ min, max }: PoolSize, busiest: number): number {
   return Math.min(max, Math.max(min, Math.ceil(busiest * demandLimits.margin)))
 }
 
-/** Returns a function that calculates the current target size for each image. */
 export function makeDemand(db: Queries, pools: ReadonlyMap<string, PoolSize>) {
   const isDynamic = [...pools.values()].some(({ min, max }) => min < max)
   let busiest = new Map<string, number>()
@@ -45,10 +34,7 @@ export function makeDemand(db: Queries, pools: ReadonlyMap<string, PoolSize>) {
   }
 }
 
-/**
- * Returns the number of creates in the busiest interval, by image. IDs begin with a timestamp, so recent rows
- * are found by ID.
- */
+/** IDs begin with a timestamp, so recent rows are found by ID. */
 async function readBusiest(db: Queries): Promise<Map<string, number>> {
   const { burstMs, memoryMs } = demandLimits
   const maxClockSkewMs = 60_000

@@ -1,6 +1,6 @@
 /**
- * Maintains the pool of warm pods. A warm pod belongs to no account until the transaction of a create request
- * claims it (`api/sandboxes/admit.ts`).
+ * A warm pod belongs to no account until the transaction of a create request claims it
+ * (`api/sandboxes/admit.ts`).
  *
  * Only the newest worker creates and deletes pods, under an advisory lock, so that a rolling deployment uses
  * the new settings.
@@ -18,13 +18,11 @@ import { makeWarmPod } from './make.ts'
 
 const readIntervalMs = 1_000
 
-/** Maintains the pool until the signal aborts, then waits for operations in progress. */
 export async function keepPool(worker: WarmPodsContext, signal: AbortSignal): Promise<void> {
   const { db, driver, log, metrics, settings, slotOwner, slots } = worker
   const { isNewest } = slotOwner
   const decider = new PoolDecider({ db, driver, metrics, settings, isNewest })
   const running = new Map<string, Promise<void>>()
-  /** Abort this to end the pause before the next read. */
   let pause = new AbortController()
   addAbortListener(signal, () => pause.abort())
 

@@ -6,7 +6,7 @@ import { awaitFirstSlot } from '../pods/create-pod.ts'
 import { removePod } from '../pods/remove-pod.ts'
 
 /**
- * Creates the pod of a row, or continues where another worker stopped. Resolves when the pod can be claimed.
+ * Continues where another worker stopped. Resolves when the pod can be claimed.
  * @throws {PodRefused} if the cluster refused the pod; its row has then been deleted
  */
 export async function makeWarmPod(worker: PodsContext, row: WarmPod, signal: AbortSignal): Promise<void> {
@@ -37,11 +37,7 @@ export async function makeWarmPod(worker: PodsContext, row: WarmPod, signal: Abo
   }
 }
 
-/**
- * Deletes a warm pod's row and then the pod. The row is deleted first, so that no create can claim a pod that
- * is being deleted.
- * @returns false if the row no longer exists
- */
+/** The row is deleted first, so that no create can claim a pod that is being deleted. */
 export async function discardWarmPod(
   worker: Pick<PodsContext, 'db' | 'driver' | 'log' | 'reach'>,
   { name }: Pick<WarmPod, 'name'>,

@@ -1,22 +1,18 @@
-/** Plans changes to the pool. All functions depend only on the pool's rows and the time. */
+/** All functions depend only on the pool's rows and the time. */
 import { type WarmPodRow as WarmPod, warmPodMs } from '../../shared/data/warm-pods.ts'
 
 export const poolLimits = {
-  /**
-   * Age at which a pod's replacement is started. Without early replacement, a pool of pods of the same age
-   * would run empty.
-   */
+  /** Without early replacement, a pool of pods of the same age would run empty. */
   agingMs: 55 * 60_000,
   /** Maximum number of pods that start at the same time: a share of all pods, between `min` and `max`. */
   starts: { share: 1 / 4, min: 2, max: 16 },
   /**
-   * How long a refill yields to pods that clients are waiting for. After that, the refill starts one pod of
-   * its own alongside them.
+   * A refill yields to pods that clients are waiting for. After this time, a refill starts one pod anyway.
    */
   yieldMs: 10_000,
   /**
-   * How long to wait after a claim before starting a pod, so that the claimed sandbox's first commands run
-   * fast. Does not apply if more than half of the pool has been used.
+   * A claimed sandbox's first commands run fast while no pod is starting. Does not apply if more than half of
+   * the pool has been used.
    */
   restMs: 1_000,
   /** Age at which the start of an unready pod is resumed, because its worker might have died. */
@@ -26,7 +22,7 @@ export const poolLimits = {
 export interface PoolTarget {
   size: number
   fingerprint: string
-  /** Whether the cluster has recently refused the image. No pod is then created for now. */
+  /** Whether the cluster has recently refused the image. */
   isPaused: boolean
 }
 
@@ -35,15 +31,12 @@ export interface Situation {
   wanted: ReadonlyMap<string, PoolTarget>
   now: Date
   startSeconds: number
-  /** Maximum number of pods that may be starting now; see {@link allowedStarts}. */
   starts: number
-  /** Time since a pod was last claimed. */
   quietMs: number
 }
 
 export interface Plan {
   remove: WarmPod[]
-  /** Pods that were started some time ago and are still not ready. */
   resume: WarmPod[]
   add: string[]
 }
@@ -83,8 +76,7 @@ function isGood(row: WarmPod, situation: Situation): boolean {
 }
 
 /**
- * Returns how many warm pods are allowed to be starting at the same time. Usually no warm pod is started
- * while a sandbox waits for its pod.
+ * Usually no warm pod is started while a sandbox waits for its pod.
  * @param size total size of all pools
  * @param waiting number of sandboxes whose pods are starting
  * @param yieldedMs how long the pools have already waited for these sandboxes

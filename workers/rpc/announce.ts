@@ -1,11 +1,8 @@
-/** Registers this worker in Redis every second, and publishes whether it can create sandboxes. */
 import { withTimeout } from '../../shared/lib/timeout.ts'
 import type { Context } from '../../shared/platform/context.ts'
 import { announceEveryMs, announceWorker, withdrawWorker } from '../../shared/rpc/worker-registry.ts'
 
-/** Delay between attempts while Redis is unavailable. */
 const retryMs = 100
-/** How long a starting worker waits for its first registration. */
 const firstMs = 2_000
 
 interface Announced extends Pick<Context, 'log' | 'redis' | 'settings'> {
@@ -14,10 +11,7 @@ interface Announced extends Pick<Context, 'log' | 'redis' | 'settings'> {
   driver: { ping(): Promise<void> }
 }
 
-/**
- * Resolves after the first registration, or after 2 s if Redis is unavailable.
- * @param url address of this worker's RPC server
- */
+/** Resolves after the first registration, or after 2 s if Redis is unavailable. */
 export async function announce({ id, redis, driver, log, settings }: Announced, url: string) {
   let driverProblem: string | null = null
   let isSetUp = true
@@ -57,9 +51,7 @@ export async function announce({ id, redis, driver, log, settings }: Announced, 
   await withTimeout(firstMs, first.promise)
 
   return {
-    /**
-     * Tells the API to send no new work. The worker remains registered, so its commands do not count as lost.
-     */
+    /** A draining worker remains registered, so its commands do not count as lost. */
     async drain() {
       isDraining = true
       await register()

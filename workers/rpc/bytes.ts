@@ -18,9 +18,9 @@ interface ByteRange {
 }
 
 /**
- * Parses a Range header (RFC 9110): `bytes=a-b`, `bytes=a-` or `bytes=-n`. `to` is exclusive.
- * @returns undefined, which means all bytes, if there is no header, or if the header has a different unit or
- *   several ranges, which servers are allowed to ignore
+ * Supports `bytes=a-b`, `bytes=a-` and `bytes=-n` (RFC 9110). `to` is exclusive.
+ * @returns undefined, which means all bytes, for a different unit or several ranges, which servers are
+ *   allowed to ignore
  * @throws {Problem} `invalid_request` or `range_not_satisfiable`
  */
 export function rangeOf(header: string | undefined, start: number, end: number): ByteRange | undefined {
@@ -46,11 +46,6 @@ export function rangeOf(header: string | undefined, start: number, end: number):
   return { from, to }
 }
 
-/**
- *
- * @param isPart whether the response contains only some of the available bytes
- * @param total total number of bytes, or `*` if unknown
- */
 export const headersOf = ({ from, to }: ByteRange, isPart: boolean, total: number | '*') => ({
   'content-type': 'application/octet-stream',
   'accept-ranges': 'bytes',

@@ -10,33 +10,20 @@ import {
 } from '../../shared/rpc/calls.ts'
 
 /**
- * Resolves with true if the API is still waiting for the response. Resolves with false if the API has
- * disconnected, or may consider this worker lost after an event-loop stall.
- *
- * Reads pending input first, so that a disconnection that has already happened is noticed.
+ * Resolves with false if the API has disconnected, or may consider this worker lost after an event-loop
+ * stall.
  */
 export type IsAwaited = () => Promise<boolean>
 
-/**
- * The connection of an RPC. A streaming handler reads the client's body from it and writes the response to
- * it.
- */
 export interface Wire {
   request: IncomingMessage
   response: ServerResponse
-  /** Aborts when the API has disconnected. */
   signal: AbortSignal
   isAwaited: IsAwaited
-  /**
-   * The memory reserved for the request body and for a stream's buffers, until the response has been sent.
-   */
+  /** Reserved for the request body and for a stream's buffers, until the response has been sent. */
   held: Reservation
 }
 
-/**
- *
- * @throws {Problem} which is sent to the client
- */
 export type CallHandler<N extends CallName, Worker> = (
   args: Calls[N]['args'],
   worker: Worker,
@@ -44,7 +31,7 @@ export type CallHandler<N extends CallName, Worker> = (
 ) => Promise<Calls[N]['result']>
 
 /**
- * Handles one RPC whose body or response is streamed. Resolves with the response if it is JSON.
+ * Resolves with the response if it is JSON.
  * @throws {Problem} which is sent to the client, unless the response has begun
  */
 export type StreamHandler<N extends StreamCallName, Worker> = (

@@ -1,4 +1,3 @@
-/** Opens the RPC server. Its TLS handshake requires a key from `RPC_KEY`. */
 import { createServer } from 'node:https'
 import type { Duplex } from 'node:stream'
 import { limitRequest } from '../../shared/platform/sockets.ts'

@@ -1,7 +1,7 @@
 import { isOutage, Problem, unavailable } from '../../shared/platform/problem.ts'
 import { type CallProblem, execElsewhere } from '../../shared/rpc/calls.ts'
 
-/** The command with this Idempotency-Key is running on a different worker. The API then calls that worker. */
+/** The command with this Idempotency-Key is running on a different worker, which the API then calls. */
 export class ExecElsewhere extends Error {
   readonly code = execElsewhere
   readonly known: { id: string; workerId: string }
@@ -24,7 +24,6 @@ export function problemOf(error: unknown): { status: number; body: CallProblem }
   return { status: problem.status, body }
 }
 
-/** Reports whether an error is internal and must be logged. */
 export const isFault = (error: unknown): boolean =>
   !(error instanceof Problem || error instanceof ExecElsewhere || isOutage(error))
 

@@ -35,10 +35,6 @@ export class CallServer<Worker extends ServerContext> {
   private worker: Worker | undefined
   private isDraining = false
 
-  /**
-   *
-   * @param server accepts only connections from the API
-   */
   constructor(server: Server, handlers: Handlers<Worker>) {
     this.handlers = handlers
     // The API sends the body only after `100 Continue`.
@@ -51,7 +47,6 @@ export class CallServer<Worker extends ServerContext> {
     })
   }
 
-  /** Called when the worker is fully set up. */
   open(worker: Worker): void {
     this.worker = worker
   }
@@ -65,7 +60,6 @@ export class CallServer<Worker extends ServerContext> {
     return this.running.size === 0
   }
 
-  /** Waits until no RPC is running and no WebSocket is open, but for at most `ms` milliseconds. */
   async idle(ms: number): Promise<void> {
     const end = performance.now() + ms
     while (!this.isIdle && performance.now() < end) {
@@ -101,10 +95,7 @@ export class CallServer<Worker extends ServerContext> {
   }
 }
 
-/**
- * Reserves memory for an RPC. If the account exceeds a limit, an error response is sent.
- * @returns undefined if the RPC was rejected
- */
+/** If the account exceeds a limit, an error response is sent. */
 function holdCall(
   { memoryBudget }: ServerContext,
   { url = '', headers }: IncomingMessage,
@@ -117,7 +108,6 @@ function holdCall(
     held = isStream(url)
       ? memoryBudget.openStream(accountId, isUpload ? 'uploads' : 'streams', limits.streams)
       : memoryBudget.open(accountId, 'requests')
-    // The body of an upload is streamed, so its length is not held in memory.
     if (!isUpload) held.add(Number(headers['content-length']))
     return held
   } catch (error) {
@@ -131,10 +121,7 @@ type HandlerName = CallName | StreamCallName
 
 const aboutCommands = new Set<HandlerName>(['getExec', 'stopExec', 'followExec', 'writeStdin', 'readOutput'])
 
-/**
- * Runs a handler and sends its result or error. If an error occurs after the response has begun, closes the
- * connection.
- */
+/** If an error occurs after the response has begun, closes the connection. */
 async function answer<Worker extends ServerContext>(
   worker: Worker,
   name: HandlerName,

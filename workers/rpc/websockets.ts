@@ -21,7 +21,7 @@ const readBytes = 16 * 1024
 const readOverheadBytes = 512
 /** Maximum amount of data that Node and ws can have buffered when a socket is paused. */
 const pausedBytes = 64 * 1024
-/** Memory reserved per open socket: the largest incomplete message plus the largest unread input. */
+/** The largest incomplete message plus the largest unread input. */
 const socketBytes =
   limits.messageBytes + maxFragments * readBytes + maxBufferedReads * readOverheadBytes + pausedBytes
 
@@ -30,7 +30,7 @@ const sockets = new WebSocketServer({
   WebSocket: RateLimitedWebSocket,
   perMessageDeflate: false,
   autoPong: false,
-  // How long a client has to respond to a close frame, in milliseconds.
+  // In milliseconds. The type definitions lack this option.
   ...{ closeTimeout: 5_000 },
   // Emits one frame per event-loop iteration. By default, ws emits all frames of a read in one.
   allowSynchronousEvents: false,
@@ -39,13 +39,8 @@ const sockets = new WebSocketServer({
   maxBufferedChunks: maxBufferedReads,
 })
 
-/** Frame rate limit per account, across all of its sockets in this worker. */
 const frameLimit = new TokenBuckets({ perSecond: 10_000, burst: 10_000 })
 
-/**
- *
- * @param worker undefined while this worker does not accept connections
- */
 export async function takeWebSocket<Worker extends Pick<Context, 'memoryBudget'>>(
   handlers: SocketHandlers<Worker>,
   worker: Worker | undefined,
@@ -74,7 +69,6 @@ export async function takeWebSocket<Worker extends Pick<Context, 'memoryBudget'>
       webSocket.on('close', () => memory!.free())
       opened.serve(webSocket)
     })
-    // The callback runs synchronously, or never.
     if (isServed) return
     memory.free()
     opened.abandon?.()

@@ -1,5 +1,3 @@
-/** Connects to a sandbox's pod, and converts failures to problems for the client. */
-
 import type { DatabaseClock } from '../../shared/data/clock.ts'
 import { findRemainingTime } from '../../shared/data/sandbox-pods.ts'
 import { envSealContext, findSandbox, podOf, type SandboxRow } from '../../shared/data/sandboxes.ts'
@@ -23,15 +21,11 @@ export interface SandboxContext extends PodsContext {
 
 export interface EnteredSandbox {
   sandbox: SandboxRow
-  /** Time until the sandbox's `expires_at`. */
   leftMs: number
   clock: DatabaseClock
 }
 
-/**
- * Loads a sandbox and checks that it accepts commands.
- * @throws {Problem} if the sandbox does not exist or is not running
- */
+/** @throws {Problem} if the sandbox does not exist or is not running */
 export async function enter(
   worker: SandboxContext,
   call: { sandboxId: string; accountId: string },
@@ -70,7 +64,6 @@ export function environmentOf(
   return JSON.parse(opener.open(sandbox.sealed_env, envSealContext(sandbox.id))) as Record<string, string>
 }
 
-/** Runs an internal command in the sandbox's pod. @throws {Problem} if nothing was run */
 export async function runInside(
   worker: SandboxContext,
   sandbox: SandboxRow,
@@ -87,21 +80,16 @@ export async function runInside(
   return end
 }
 
-/**
- *
- * @throws {Problem} if no slot can be opened
- */
 export const openSlotIn = (worker: SandboxContext, sandbox: SandboxRow): Promise<Slot> =>
   reachPod(worker, sandbox, (now) => takeSlot(worker, now))
 
-/** Returns a slot in the pod that the row names. @throws the driver's error if no slot can be opened */
 export async function takeSlot(worker: SandboxContext, sandbox: SandboxRow): Promise<Slot> {
   const { slot } = await worker.slots.take(sandbox.id, podOf(sandbox))
   return await beginUse(worker, sandbox, slot)
 }
 
 /**
- * Runs `work`. If a claimed warm pod disappears before anything has run in it, retries once with a new pod.
+ * If a claimed warm pod disappears before anything has run in it, retries once with a new pod.
  * @throws {Problem} if the pod is gone, is unreachable or has exhausted a resource
  */
 export async function reachPod<T>(

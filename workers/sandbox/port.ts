@@ -9,8 +9,7 @@ import type { Opened } from '../rpc/call.ts'
 import { enter, reachPod, type SandboxContext } from './enter.ts'
 
 /**
- * Connects to a sandbox's port. If no process is listening, the WebSocket is accepted and then closed with
- * the reason.
+ * If no process is listening, the WebSocket is accepted and then closed with the reason.
  * @throws {Problem} if the connection fails for another reason
  */
 export async function openPort(worker: SandboxContext, args: OnePort): Promise<Opened> {
@@ -38,7 +37,6 @@ function close(stream: Duplex, code: number): void {
 const open = new Map<string, number>()
 
 /**
- *
  * @throws {Problem} if the sandbox is not running, is unreachable or has too many connections
  * @throws {PortRefused} if no process is listening on the port
  */

@@ -1,22 +1,16 @@
 /**
- * Finds many values in a single pass over the input. Runs in linear time regardless of the values, unlike
- * `Buffer.indexOf`.
+ * Runs in linear time regardless of the values, unlike `Buffer.indexOf`. `bench/redact.ts` measures the
+ * speed.
  *
- * Between matches, the search skips bytes (`skip-table.ts`). Where a value may begin, it goes byte by byte,
- * using the Aho-Corasick algorithm. `bench/redact.ts` measures the speed.
+ * Between matches, the search skips bytes (`skip-table.ts`). Where a value may begin, the search goes byte by
+ * byte, using the Aho-Corasick algorithm.
  */
 import { setImmediate } from 'node:timers/promises'
 import { makeSkipTable, skipTableBytes } from './skip-table.ts'
 
-/**
- * Number of states that are built before yielding to the event loop. Building them takes a few milliseconds.
- */
 const statesPerSlice = 32 * 1024
 
-/**
- *
- * @param values each at least two bytes long
- */
+/** @param values each at least two bytes long */
 export async function buildAutomaton(values: readonly Uint8Array[]) {
   const size = values.reduce((sum, { length }) => sum + length, 1)
   const label = new Uint8Array(size)
@@ -50,7 +44,6 @@ export async function buildAutomaton(values: readonly Uint8Array[]) {
     }
     return state
   }
-  /** Returns the state after one more byte; 0 if no value has begun. */
   function step(from: number, byte: number): number {
     let state = from
     for (;;) {
@@ -94,7 +87,6 @@ export async function buildAutomaton(values: readonly Uint8Array[]) {
         depth[state]! < window && last >= 1 && last < bytes.length && shiftAt(bytes, last) >= depth[state]!
       )
     },
-    /** Returns the index of the longest value that ends in this state, or -1. */
     endIn: (state: number): number => ends[state]! - 1,
     /** Returns the number of trailing bytes that may be the start of a value. */
     openIn(from: number): number {
@@ -102,7 +94,6 @@ export async function buildAutomaton(values: readonly Uint8Array[]) {
       while (state !== 0 && child[state] === 0) state = fallback[state]!
       return depth[state]!
     },
-    /** Memory used by the states, `others` and the skip table. */
     bytes: size * 19 + values.length * 64 + skipTableBytes,
   }
 }

@@ -1,4 +1,3 @@
-/** Decrypts a command's secrets, and redacts them in output. */
 import type { SandboxRow } from '../../shared/data/sandboxes.ts'
 import { readSecretsOf, secretSealContext } from '../../shared/data/secrets.ts'
 import type { Context } from '../../shared/platform/context.ts'
@@ -12,8 +11,8 @@ export type Secrets = Record<string, string>
 type SecretsReader = Pick<Context, 'db' | 'log'> & { opener: Opener }
 
 /**
- * Returns the secrets for a new command. A sandbox's secrets override the account's, and the environments of
- * the sandbox and of the request override both.
+ * A sandbox's secrets override the account's, and the environments of the sandbox and of the request override
+ * both.
  * @throws {Problem} if a secret was encrypted with a key that this worker does not have
  */
 export async function secretsFor(
@@ -34,10 +33,8 @@ export async function secretsFor(
 }
 
 /**
- * Redacts secrets in bytes from a sandbox.
- * @param cut whether the bytes were truncated. If so, trailing bytes that may begin a secret are dropped
- * @param byLine whether the bytes are only some lines of a file, and may therefore begin or end within a
- *   secret
+ * @param cut whether the bytes were truncated; trailing bytes that may begin a secret are then dropped
+ * @param byLine whether the bytes are only some lines of a file, and may begin or end within a secret
  */
 export async function redactBytes(
   worker: SecretsReader,

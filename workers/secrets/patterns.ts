@@ -3,16 +3,13 @@ import { type Automaton, buildAutomaton } from './automaton.ts'
 
 export interface SecretPatterns {
   automaton: Automaton
-  /** Name of the secret for each value. */
   names: string[]
   lengths: number[]
 }
 
 /**
- * Builds the patterns that find secrets in output.
  * @param secrets values by name
  * @param byLine whether to also find single lines of a value, for text that is only some lines of a file
- * @returns undefined if there is nothing to find
  */
 export async function buildPatterns(
   secrets: Readonly<Record<string, string>>,
@@ -32,15 +29,12 @@ export async function buildPatterns(
   }
 }
 
-/**
- * Returns the forms in which a value may appear in output. `$(…)` drops trailing newlines, and a terminal
- * turns the other newlines into CR LF.
- */
+/** `$(…)` drops trailing newlines, and a terminal turns the other newlines into CR LF. */
 function wholeOf(text: string): string[] {
   return [text, bare(text)].flatMap((text) => [text, text.replace(/\r?\n/g, '\r\n')])
 }
 
-/** Removes trailing newlines. A regular expression would take quadratic time for runs of newlines. */
+/** A regular expression would take quadratic time for runs of newlines. */
 function bare(text: string): string {
   let end = text.length
   while (end > 0 && (text[end - 1] === '\n' || text[end - 1] === '\r')) end--

@@ -1,4 +1,4 @@
-/** Redacts secrets in an output stream, including secrets that are split between chunks. */
+/** Also redacts secrets that are split between chunks. */
 import type { SecretPatterns } from './patterns.ts'
 
 interface Occurrence {
@@ -34,12 +34,11 @@ export class Redactor {
     this.patterns = patterns
   }
 
-  /** Number of bytes that are held back. */
   get held(): number {
     return this.output.length
   }
 
-  /** Returns redacted bytes. Bytes that may become part of a secret are held back. */
+  /** Holds back bytes that may become part of a secret. */
   push(chunk: Buffer): Buffer {
     if (!this.patterns) return chunk
     const { output } = this
@@ -56,7 +55,7 @@ export class Redactor {
     return this.show(to)
   }
 
-  /** Ends the output and resets the redactor. @returns the bytes that were held back */
+  /** Also resets the redactor. */
   flush(): Buffer {
     this.state = 0
     return this.show(this.output.end)
@@ -87,10 +86,6 @@ export class Redactor {
     else found.push({ start, end, name })
   }
 
-  /**
-   *
-   * @param to offset up to which later bytes cannot change the result
-   */
   private show(to: number): Buffer {
     const { found, output } = this
     const pieces: Buffer[] = []
@@ -115,9 +110,8 @@ export class Redactor {
   }
 }
 
-/** Stores the last bytes of a stream, addressed by their offsets in the stream. */
+/** Bytes are addressed by their offsets in the stream. */
 class HeldOutput {
-  /** Offset just past the last byte. */
   end = 0
   private buffer = nothing
   private from = 0
@@ -139,7 +133,6 @@ class HeldOutput {
     this.end += chunk.length
   }
 
-  /** Advances the offset by bytes that are not stored. */
   skip(bytes: number): void {
     this.end += bytes
   }

@@ -1,11 +1,9 @@
-/** Signals and kills a command's processes through a separate shell in the same pod. */
 import { withTimeout } from '../../shared/lib/timeout.ts'
 import { type Driver, PodGone, type PodName } from '../drivers/driver.ts'
 import { type CommandProcesses, LineReader, startQuietly } from './slot.ts'
 
 /**
- * Returns a shell loop that runs `body` for each process in the pod. `pid` contains the process ID; $1 to $4
- * contain the state, parent, process group and session.
+ * `pid` contains the process ID; $1 to $4 contain the state, parent, process group and session.
  *
  * In `/proc/PID/stat`, these fields follow the process name in parentheses, which may contain any character.
  * Everything up to the last closing parenthesis is therefore removed.
@@ -19,17 +17,14 @@ done`
 const waitToBeClosed = 'read -r _'
 
 /**
- * Kills the process group except for the slot's shell, which then reports the exit status. The group is
- * stopped first, so that no process in it can fork a child that the loop misses.
+ * Spares the slot's shell, which then reports the exit status. The group is stopped first, so that no process
+ * in it can fork a child that the loop misses.
  */
 const killBesidesShell = `leader=$1; kill -STOP -$leader 2>/dev/null
 ${forEachProcess('case " $2 $3 " in *" $leader "*) [ $pid = $leader ] || kill -KILL $pid 2>/dev/null;; esac')}
 kill -CONT $leader 2>/dev/null; echo; ${waitToBeClosed}`
 
-/**
- * Kills the process groups of the leader and the command, then all other processes in their sessions. Prints
- * `left` if a process does not end, and an empty line if all have ended.
- */
+/** Prints `left` if a process does not end, and an empty line if all have ended. */
 const killSessionsScript = `leader=$1 command=\${2:-$1}
 kill -KILL -$leader 2>/dev/null; kill -KILL -$command 2>/dev/null; kill -KILL $command 2>/dev/null
 for round in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do left=
@@ -38,8 +33,8 @@ case " $pid $3 $4 " in *" $leader "*|*" $command "*) left=left; kill -KILL $pid 
 [ "$left" ] || break; done; echo "$left"; ${waitToBeClosed}`
 
 /**
- * Sends a signal to a process group. The shell that sends the signal stays alive until its connection is
- * closed, because many immediate exits block containerd's shim for seconds (containerd#8557).
+ * The shell that sends the signal stays alive until its connection is closed, because many immediate exits
+ * block containerd's shim for seconds (containerd#8557).
  * @returns false if the pod is unreachable
  */
 export async function signalGroup(
@@ -56,7 +51,7 @@ export async function signalGroup(
 }
 
 /**
- * Kills all processes in the sessions of the command and its slot, including the shell.
+ * Also kills the slot's shell.
  * @returns `gone` if the pod does not exist; `unreachable` if the pod is unreachable or a process does not
  *   end
  */
@@ -75,10 +70,9 @@ export async function killSessions(
 }
 
 /**
- * Runs a script to completion. The script must print a line when it is done, then wait for its connection to
- * close.
+ * The script must print a line when it is done, then wait for its connection to close.
  * @param args the script, followed by its arguments, starting with $0
- * @returns true if the script completed or the pod is gone; false if the pod is unreachable
+ * @returns false if the pod is unreachable
  */
 export async function runToCompletion(
   driver: Driver,
@@ -92,10 +86,6 @@ export async function runToCompletion(
   }
 }
 
-/**
- *
- * @returns the first line that the script prints, or undefined if no line arrives in time
- */
 async function runToLine(driver: Driver, pod: PodName, args: readonly string[]): Promise<string | undefined> {
   const process = await startQuietly(driver, pod, ['/bin/sh', '-c', ...args])
   const line = await withTimeout(driver.livenessTimeouts.shell, new LineReader(process.stdout).next())

@@ -1,21 +1,17 @@
 import { isUtf8 } from 'node:buffer'
 import { GrowingBuffer } from '../../shared/lib/growing-buffer.ts'
 
-/** Keeps the start and the end of a stream of unknown length, and counts all of its bytes. */
+/** Keeps the start and the end of a stream of unknown length. */
 export class BoundedOutput {
-  /** Total number of bytes so far, including dropped bytes. */
+  /** Includes dropped bytes. */
   bytes = 0
   private readonly half: number
-  /** The start of the stream. Slices would keep their chunks in memory, so the bytes are copied. */
+  /** Slices would keep their chunks in memory, so the bytes are copied. */
   private readonly head: GrowingBuffer
-  /** The end of the stream, in a ring buffer. */
   private tail: Buffer | undefined
   private tailBytes = 0
 
-  /**
-   *
-   * @param limit maximum number of bytes to keep, at least 2; half for the start and half for the end
-   */
+  /** @param limit maximum number of bytes to keep, at least 2 */
   constructor(limit: number) {
     this.half = Math.floor(limit / 2)
     this.head = new GrowingBuffer(this.half)
@@ -46,7 +42,7 @@ export class BoundedOutput {
     return this.toBuffer().toString('utf8')
   }
 
-  /** Returns the start and the end, separated by a line with the number of dropped bytes. */
+  /** A line with the number of dropped bytes separates the start and the end. */
   toBuffer(): Buffer {
     const [head, tail] = this.parts()
     if (!tail) return head
@@ -67,7 +63,6 @@ export class BoundedOutput {
 
   private pushTail(chunk: Buffer) {
     this.tail ??= Buffer.allocUnsafeSlow(this.half)
-    // Only the end of a chunk that is larger than the ring is copied.
     let from = Math.max(0, chunk.length - this.half)
     this.tailBytes += from
     while (from < chunk.length) {
@@ -85,7 +80,7 @@ export class BoundedOutput {
   }
 }
 
-/** Returns `bytes` without the remains of a UTF-8 character that was split at the start or end. */
+/** Drops the remains of a UTF-8 character that was split at the start or end. */
 export function wholeCharacters(bytes: Buffer, cutAt: 'start' | 'end'): Buffer {
   const isContinuation = (byte: number | undefined) => byte !== undefined && (byte & 0xc0) === 0x80
   if (cutAt === 'start') {
@@ -96,7 +91,6 @@ export function wholeCharacters(bytes: Buffer, cutAt: 'start' | 'end'): Buffer {
   return bytes.subarray(0, wholeLength(bytes))
 }
 
-/** Returns how many bytes make up complete UTF-8 characters. At most 3 bytes remain after them. */
 export function wholeLength(bytes: Buffer): number {
   for (let back = 1; back <= Math.min(3, bytes.length); back++) {
     const byte = bytes[bytes.length - back]!

@@ -5,14 +5,13 @@ import type { ShellCommand } from './script.ts'
 import type { CommandExit, CommandIo, CommandProcesses, Slot } from './slot.ts'
 
 const graceMs = 2_000
-/** How long to wait for the last output of a killed command. */
 const drainMs = 2_000
 
 export type SlotRunResult = CommandExit | { kind: 'timed_out' } | { kind: 'cancelled' }
 
 export interface RunOptions {
   timeoutMs: number
-  /** Abort this signal when the result is no longer needed. The command's process group is then killed. */
+  /** When the signal aborts, the command's process group is killed. */
   signal: AbortSignal
 }
 
@@ -42,10 +41,7 @@ export async function runCommand(
   }
 }
 
-/**
- * Sends TERM and then KILL to a command's process group, and waits briefly for the last output. A shell that
- * does not report the exit status is killed as well.
- */
+/** A shell that does not report the exit status is killed as well. */
 export async function killGroup(driver: Driver, processes: CommandProcesses, ended: Promise<unknown>) {
   await signalGroup(driver, processes, 'TERM')
   if (await settles(ended, graceMs)) return

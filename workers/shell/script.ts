@@ -1,11 +1,8 @@
-/**
- * Builds the script that a shell in the sandbox evaluates to run one command. All client input in the script
- * is single-quoted, and none appears in an argv that the cluster sees.
- */
+/** All client input in the script is single-quoted, and none appears in an argv that the cluster sees. */
 import { posix } from 'node:path'
 import { quote } from '../../shared/contract/shell-words.ts'
 
-/** A client's path as an argument. It can be given in bytes, because a path might not be valid UTF-8. */
+/** Paths can be given in bytes, because a path might not be valid UTF-8. */
 export interface Path {
   path: string | Buffer
 }
@@ -13,13 +10,10 @@ export interface Path {
 export interface ShellCommand {
   /** The program is found through PATH; it is never a shell builtin or function. */
   argv: readonly (string | Path)[]
-  /**
-   * Absolute or relative to `/workspace`. Defaults to `/workspace`, or to `/` if `/workspace` cannot be
-   * entered.
-   */
+  /** Defaults to `/workspace`, or to `/` if `/workspace` cannot be entered. */
   cwd?: string | undefined
   env?: Readonly<Record<string, string>> | undefined
-  /** Whether the command's stdin is `/dev/null`. The slot's own stdin then needs no EOF. */
+  /** If true, the slot's own stdin needs no EOF. */
   noStdin?: boolean
 }
 
@@ -38,8 +32,7 @@ const clusterVariables = [
 ].join(' ')
 
 /**
- * A shell that waits in a pod for one script. It prints its pid, which is also its process group ID, and then
- * evaluates the script.
+ * The shell prints its pid, which is also its process group ID, and then evaluates one script.
  *
  * The script is either a line, or a line with a length followed by that many bytes. The rest of stdin belongs
  * to the command.
@@ -52,11 +45,8 @@ export const shellThatWaits: readonly string[] = [
 ]
 
 /**
- * Maximum size of a script that is sent as one line. Shells read a line byte by byte, and some of them alter
- * non-ASCII bytes.
- *
- * Other scripts are sent with their length and read by `dd`, which accounts for half of such a command's
- * start time.
+ * Shells read a line byte by byte, and some of them alter non-ASCII bytes. Other scripts are sent with their
+ * length and read by `dd`, which accounts for half of such a command's start time.
  */
 const maxLineBytes = 2_048
 
@@ -68,14 +58,9 @@ export function messageFor(script: Buffer): Buffer {
     : Buffer.concat([Buffer.from(`${script.length}\n`), script])
 }
 
-/**
- * Converts client text to a latin1 string, in which each character represents one byte. A path may contain
- * any bytes.
- */
 const toBytes = (text: string | Buffer): string =>
   (typeof text === 'string' ? Buffer.from(text) : text).toString('latin1')
 
-/** Resolves a client's path against the workspace. */
 export const absolute = (path: string): string => posix.resolve(workspace, path)
 
 /**
@@ -88,7 +73,6 @@ const pathWord = (path: string | Buffer): string => {
   return isInside ? `"$HOME"${quote(whole.slice(workspace.length))}` : quote(whole)
 }
 
-/** First byte of the sentinels that the script prints at the end of the command's output. */
 export const sentinelPrefix = '\x1e'
 
 /**
@@ -122,11 +106,10 @@ function isExecutable(program: string, path: string | undefined): string {
 }
 
 /**
- * Builds the script for one command. The process that becomes the command first prints the sentinel and its
- * pid.
+ * Before the command starts, the script prints the sentinel and the command's pid. Afterwards, the script
+ * prints the sentinel on both streams, with the exit status on stdout.
  *
- * After the command has exited, the script prints the sentinel on both streams, with the exit status on
- * stdout. A background child that keeps the streams open delays neither sentinel.
+ * A background child that keeps the streams open delays neither sentinel.
  * @param sentinel unguessable string that marks the end of the output
  */
 export function scriptFor(command: ShellCommand, sentinel: string): Buffer {
@@ -148,10 +131,7 @@ export function scriptFor(command: ShellCommand, sentinel: string): Buffer {
   return Buffer.from(parts.join('; '), 'latin1')
 }
 
-/**
- * A terminal would echo the script, so a shell in the terminal runs the script from a file. The script
- * deletes its file, prints its pid, waits for a line and then becomes the command.
- */
+/** A terminal would echo the script, so a shell in the terminal runs the script from a file. */
 export const terminalScriptFor = (command: ShellCommand): Buffer => {
   const wait = 'IFS= read -r _ || exit'
   const lines = ['rm -f "$0"', 'sandlot=$$', enterAndPrint(command), wait, ...becomeCommand(command), '']

@@ -1,9 +1,7 @@
-/** Finds the sentinel at the end of a command's output, even if it is split across chunks. */
 import { sentinelPrefix } from './script.ts'
 
 export interface ScannedOutput {
   output: Buffer
-  /** Undefined until the complete line has arrived. */
   line?: string
 }
 
@@ -13,8 +11,7 @@ const tails = { status: /^ \d{1,3}\n/, nothing: /^\n/ } as const
 const maxTailLength = ' 255\n'.length
 
 /**
- * Separates a command's output from its sentinel. A sentinel followed by unexpected text was not printed by
- * Sandlot's shell, so it counts as output.
+ * A sentinel followed by unexpected text was not printed by Sandlot's shell, so it counts as output.
  *
  * A command can read the sentinel from its shell's memory, and print the complete line with any status. That
  * deceives only the command's owner.
@@ -43,12 +40,11 @@ export class SentinelScanner {
     return { output: this.split(bytes, partialIndex(bytes, this.needle), bytes.length) }
   }
 
-  /** Returns the bytes that were held back. Called for a stream that ended without a sentinel. */
   rest(): Buffer {
     return this.pending
   }
 
-  /** Copies the pending bytes, because a slice of a few bytes would keep the entire chunk in memory. */
+  /** A slice of a few bytes would keep the entire chunk in memory, so the pending bytes are copied. */
   private split(bytes: Buffer, from: number, to = from): Buffer {
     this.pending = Buffer.from(bytes.subarray(from, to))
     return bytes.subarray(0, from)
@@ -57,10 +53,6 @@ export class SentinelScanner {
 
 const isIncomplete = (tail: string): boolean => tail.length < maxTailLength && /^( \d{0,3})?$/.test(tail)
 
-/**
- * Returns the index from which the end of `bytes` equals the start of `needle`, or the length of `bytes` if
- * there is none.
- */
 function partialIndex(bytes: Buffer, needle: Buffer): number {
   const from = Math.max(0, bytes.length - needle.length + 1)
   // The first byte of a sentinel occurs nowhere else in it.

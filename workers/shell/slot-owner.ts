@@ -1,8 +1,8 @@
 /**
- * Determines which worker owns a sandbox's slots: the first in the order of `shared/rpc/worker-registry.ts`.
- * The API and all workers compute the same order, so no lease is needed.
+ * The slot owner is the first worker in the order of `shared/rpc/worker-registry.ts`.
  *
- * While their copies of the registry differ, a command might find no slot.
+ * The API and all workers compute the same order, so no lease is needed. While their copies of the registry
+ * differ, a command might find no slot.
  */
 import { addAbortListener } from 'node:events'
 import type { Context } from '../../shared/platform/context.ts'
@@ -20,10 +20,7 @@ export interface SlotOwner {
    * @param id ID of a sandbox, or the name of a warm pod
    */
   owns(id: string): boolean
-  /**
-   * Reports whether this is the newest worker that can reach the cluster. Returns false while Redis is
-   * unavailable.
-   */
+  /** Returns false while Redis is unavailable. */
   isNewest(): Promise<boolean>
 }
 
@@ -34,7 +31,6 @@ export function followWorkers(
   const { id } = worker
   let workers: WorkerEntry[] = []
   const refresh = async () => {
-    // While Redis is unavailable, the last list is used.
     workers = await listWorkers(worker).catch(() => workers)
     if (!signal.aborted) timer = setTimeout(refresh, announceEveryMs)
   }

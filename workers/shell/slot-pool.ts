@@ -1,8 +1,7 @@
 /**
- * Opens slots ahead of time for sandboxes that have just become ready or are in use. A command that finds no
- * slot opens one.
+ * Slots are opened ahead of time for sandboxes that have just become ready or are in use. On Kubernetes, a
+ * command takes about 60 ms, of which about 50 ms are spent opening its slot.
  *
- * On Kubernetes, a command takes about 60 ms, of which about 50 ms are spent opening its slot.
  * `bench/slots.ts` and `bench/exec.ts` measure this.
  */
 
@@ -20,28 +19,23 @@ import { openSlot, type Slot } from './slot.ts'
 const burstMs = 3_000
 const maxPerSandbox = 3
 /**
- * The next slot of a sandbox is opened once the worker has started and ended no command for `quietMs`. On a small
- * node, opening a slot during a command halves the command's speed.
+ * On a small node, opening a slot during a command halves the command's speed. The next slot is therefore
+ * opened once the worker has started and ended no command for `quietMs`, or after `maxRefillDelayMs`.
  *
- * A sandbox waits at most `maxRefillDelayMs`. If its previous command started less than `rapidMs` ago, the next slot is
- * opened immediately.
+ * If the sandbox's previous command started less than `rapidMs` ago, the next slot is opened immediately.
  */
 const quietMs = 100
 const maxRefillDelayMs = 1_000
 const rapidMs = 500
-/**
- * Maximum number of slots that are opened ahead of time concurrently. Opening one costs the node about 30 ms
- * of work.
- */
+/** Opening a slot costs the node about 30 ms of work. */
 const maxOpening = 4
 
 export interface SlotPoolOptions {
   driver: Driver
   log: Logger
   metrics: Pick<Metrics, 'slots' | 'slotsWaiting'>
-  /** How long a sandbox's slots are kept after its last use. */
   idleMs?: number
-  /** Maximum number of idle slots of all sandboxes. Above the limit, the oldest are closed. */
+  /** Above this number, the oldest idle slots of all sandboxes are closed. */
   max?: number
   /** How long a slot that is being opened has to respond before a second slot is opened for the command. */
   silentMs?: number
@@ -56,7 +50,6 @@ interface SandboxSlots {
   opening: Set<Promise<Slot>>
   /** Number of slots to open once fewer than {@link maxOpening} are being opened. */
   queued: number
-  /** Times at which recent commands took a slot, oldest first. */
   takes: number[]
   timer: NodeJS.Timeout
 }
@@ -68,10 +61,8 @@ export class SlotPool {
   private readonly max: number
   private readonly silentMs: number
   private readonly bySandbox = new Map<string, SandboxSlots>()
-  /** Idle slots of all sandboxes, oldest first. */
   private readonly idle = new Map<Slot, SandboxSlots>()
   private readonly openAhead = pLimit(maxOpening)
-  /** Sandboxes that wait for their next slot. */
   private readonly unfilled = new Set<SandboxSlots>()
   private readonly quiet = setTimeout(() => this.fillAll(), quietMs).unref()
   private isClosed = false
@@ -127,7 +118,6 @@ export class SlotPool {
     this.fill(slots)
   }
 
-  /** Adds an unused slot that was opened for another purpose. */
   adopt = (sandboxId: string, pod: PodName, slot: Slot): void => this.keep(this.slotsOf(sandboxId, pod), slot)
 
   ready = (sandboxId: string): number => this.bySandbox.get(sandboxId)?.idle.size ?? 0

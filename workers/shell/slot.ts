@@ -1,8 +1,5 @@
 /**
- * Opens slots and runs commands in them. A slot is a shell that waits in a pod for one command.
- *
- * Opening a slot takes most of a command's start time, so it can be done ahead of time. Running the command
- * then takes a single write.
+ * A slot is a shell that waits in a pod for one command. Opening a slot takes most of a command's start time.
  */
 import { randomBytes } from 'node:crypto'
 import { type Readable, Writable } from 'node:stream'
@@ -29,11 +26,9 @@ import {
 } from './script.ts'
 import { SentinelScanner } from './sentinel.ts'
 
-/** How long to wait for the exit code of a process whose output has ended. */
 const exitCodeMs = 100
-/** Exit code of a shell that could not start a process. */
 const cannotFork = 2
-/** Delay before the slot of an ended command is closed, because closing costs the node work. */
+/** Closing a slot costs the node work. */
 const closeAfterMs = 20
 
 export interface CommandIo {
@@ -71,10 +66,7 @@ export interface CommandProcesses {
   isSlot?: boolean
 }
 
-/**
- * Starts a process and ignores errors on its streams. A stream that fails ends, and `ended` contains the
- * reason.
- */
+/** A stream that fails ends, and `ended` contains the reason. */
 export async function startQuietly(
   driver: Driver,
   pod: PodName,
@@ -87,7 +79,6 @@ export async function startQuietly(
 }
 
 /**
- *
  * @throws {PodGone} if the pod is not running
  * @throws {PodExhausted} if the pod has exhausted a resource that the shell needs
  * @throws {DriverUnavailable} if the pod is unreachable or did not respond
@@ -105,10 +96,7 @@ export async function openSlot(driver: Driver, pod: PodName): Promise<Slot> {
   throw error
 }
 
-/**
- * Returns an error that explains why a started shell did not report its pid.
- * @param output the line that the shell printed instead
- */
+/** @param output the line that the shell printed instead of its pid */
 export async function diagnoseShell(
   driver: Driver,
   pod: PodName,
@@ -124,13 +112,12 @@ export async function diagnoseShell(
     : new DriverUnavailable('the shell in the sandbox did not respond')
 }
 
-/** Starts as many nested processes as a slot's script needs to confirm the command's start. */
+/** Starts as many nested processes as a slot's script does. */
 const probe = ['/bin/sh', '-c', 'if ( ( (:) && :) && :); then echo room; else echo none; fi; read -r _']
 
 /**
- * Checks which resource a pod has exhausted, by letting a shell in it start processes. Starting the shell
- * proves nothing, because container runtimes ignore the pod's limits.
- * @returns the exhausted resource, or undefined if there is none or the pod does not respond
+ * Starting the shell proves nothing, because container runtimes ignore the pod's limits.
+ * @returns undefined if no resource is exhausted or the pod does not respond
  */
 export async function findUsedUp(driver: Driver, pod: PodName): Promise<Resource | undefined> {
   try {
@@ -152,15 +139,13 @@ export class Slot {
    * groups.
    */
   readonly pid: number
-  /** Pid of the running command. The value comes from the sandbox and is not trusted. */
+  /** The value comes from the sandbox and is not trusted. */
   private commandPid: number | undefined
-  /** Resolves when the shell or its connection has closed. */
   readonly closed: Promise<void>
   /** A command passed to a closed slot has not run, so another slot can run it. */
   isClosed = false
   private readonly process: Process
   private readonly lines: LineReader
-  /** How long the shell has to respond. */
   private readonly answerMs: number
 
   constructor(pod: PodName, pid: number, process: Process, lines: LineReader, answerMs: number) {
@@ -182,7 +167,7 @@ export class Slot {
     return { pod: this.pod, leader: this.pid, command: this.commandPid, isSlot: true }
   }
 
-  /** Waits for work that must succeed before the command starts. Closes the slot if the work fails. */
+  /** Closes the slot if the work fails. */
   async orClose<T>(work: Promise<T>): Promise<T> {
     try {
       return await work
@@ -192,7 +177,6 @@ export class Slot {
     }
   }
 
-  /** Each slot can run only one command. */
   run(command: ShellCommand, io: CommandIo): Promise<CommandExit> {
     const sentinel = randomBytes(16).toString('hex')
     this.process.stdin.write(messageFor(scriptFor(command, sentinel)))
@@ -274,10 +258,7 @@ function feed(stdin: Writable, input: CommandIo['stdin']) {
   stdin.end()
 }
 
-/**
- * Forwards a stream's output until the sentinel.
- * @returns the text after the sentinel on its line, or undefined if the stream ended without a sentinel
- */
+/** @returns the text after the sentinel on its line, or undefined if the stream ended without a sentinel */
 async function readToSentinel(
   ahead: Buffer,
   stream: Readable,
@@ -307,7 +288,7 @@ async function readToSentinel(
   return undefined
 }
 
-/** Reads single lines from a stream and leaves the rest of the stream unread. */
+/** Leaves the rest of the stream unread. */
 export class LineReader {
   private readonly stream: Readable
   private ahead: Buffer = Buffer.alloc(0)

@@ -1,6 +1,6 @@
 /**
- * Runs a command in a terminal. A terminal echoes its input, and the cluster may log an argv. Therefore, an
- * ordinary slot writes the command to a file, and a shell in the terminal runs that file.
+ * A terminal echoes its input, and the cluster may log an argv. An ordinary slot therefore writes the command
+ * to a file, and a shell in the terminal runs that file.
  *
  * The shell waits until its pid has been recorded, so that every running command can be found. Until then,
  * its argv contains the file's path, by which {@link killWaitingShells} finds a shell whose worker has died.
@@ -40,11 +40,10 @@ export interface TerminalOptions {
 const fileOf = (id: string) => `/tmp/.sandlot-${id}`
 
 /**
- * Starts a command in a terminal. Resolves before any input is sent. If this function rejects, the command
- * has not run.
+ * Resolves with the session leader's pid before any input is sent. If this function rejects, the command has
+ * not run.
  *
- * The returned pid is that of the session leader and the command's process-group leader. A terminal's stdin
- * cannot be closed to signal EOF; send byte 4 (Ctrl-D) instead.
+ * A terminal's stdin cannot be closed to signal EOF; send byte 4 (Ctrl-D) instead.
  * @throws {PodGone} if the pod is not running
  * @throws {PodExhausted} if the pod has exhausted a resource that the command, or the file that contains it,
  *   needs
@@ -114,7 +113,7 @@ async function connect(
 }
 
 /**
- * Writes a file that only its owner can read. Does not overwrite an existing file.
+ * Does not overwrite an existing file.
  * @returns undefined on success; otherwise an object that names the exhausted resource, if it is known
  */
 async function writeScript(
@@ -137,11 +136,10 @@ async function writeScript(
 }
 
 /**
- * Kills the processes whose argv contains a path. The script starts no process, because the sandbox may have
- * reached its process limit.
+ * The script starts no process, because the sandbox may have reached its process limit. `read` drops NUL
+ * bytes, and returns nothing for a process that has just ended.
  *
- * `read` drops NUL bytes, and returns nothing for a process that has just ended. The script skips its own
- * process, because its argv contains the path as well.
+ * The script skips its own process, because its argv contains the path as well.
  */
 const endWaitingScript = `for p in /proc/[0-9]*; do
 words=; { IFS= read -r words <"$p/cmdline"; } 2>/dev/null
@@ -149,8 +147,8 @@ case "$p $words" in "/proc/$$ "*) ;; *"$1"*) kill -KILL "\${p#/proc/}" 2>/dev/nu
 done; echo; rm -f "$1"; read -r _`
 
 /**
- * Kills the shell that waits in a terminal, and deletes its file, which contains the command's environment. A
- * command that has already started is not affected.
+ * Also deletes the shell's file, which contains the command's environment. A command that has already started
+ * is not affected.
  * @returns false if the pod is unreachable
  */
 export const killWaitingShells = (driver: Driver, pod: PodName, id: string): Promise<boolean> =>

@@ -1,6 +1,6 @@
 import { defineEntity, p } from '@mikro-orm/core'
 
-/** Idempotency keys of requests that created sandboxes. The table `exec` stores the keys of commands. */
+/** The table `exec` stores the keys of commands. */
 export const IdempotencyKey = defineEntity({
   name: 'IdempotencyKey',
   tableName: 'idempotency_key',

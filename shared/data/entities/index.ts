@@ -1,4 +1,4 @@
-/** All tables with their columns and types. Migrations create the tables, indexes and check constraints. */
+/** Migrations create the tables, indexes and check constraints. */
 import type { InferKyselyDB } from '@mikro-orm/postgresql'
 import { Account } from './account.ts'
 import { ApiKey } from './api-key.ts'

@@ -1,6 +1,5 @@
 import { defineEntity, p } from '@mikro-orm/core'
 
-/** Single-row table with the installation ID, which is a label of every pod. */
 export const Installation = defineEntity({
   name: 'Installation',
   tableName: 'installation',

@@ -10,7 +10,6 @@ export const Secret = defineEntity({
     sandbox_id: p.text().nullable(),
     name: p.text(),
     sealed_value: p.blob().$type<Buffer>(),
-    /** Size of the secret as an environment variable. */
     bytes: p.integer(),
     created_at: p.datetime(3),
   },

@@ -1,6 +1,5 @@
 import { defineEntity, p } from '@mikro-orm/core'
 
-/** Usage per UTC day of sandboxes whose rows have been deleted. */
 export const UsageDay = defineEntity({
   name: 'UsageDay',
   tableName: 'usage_day',

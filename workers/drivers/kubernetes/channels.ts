@@ -1,9 +1,6 @@
 /**
- * Implements Kubernetes' WebSocket protocol for a pod's streams. The first byte of each message is its
- * channel number.
- *
- * The client library is used only for credentials. Its stream classes buffer output without limit, and never
- * end when the connection breaks.
+ * The first byte of each message is its channel number. The client library's stream classes buffer output
+ * without limit, and never end when the connection breaks.
  *
  * Every process has its own connection. Opening one takes only 5 ms, because it resumes an earlier TLS
  * session.
@@ -17,10 +14,9 @@ import { DriverUnavailable, PodGone, type Process, type ProcessExit } from '../d
 import { outputsOf, type ProcessOutput } from '../output.ts'
 import { type ClusterConnection, driverUnavailable, type Failure, readStatus } from './client.ts'
 
-/** Maximum bytes buffered per stream. Above the limit, the process blocks until the stream is read. */
+/** At this limit, the process blocks until the stream is read. */
 const bufferBytes = 256 * 1024
 const frameBytes = 64 * 1024
-/** The input channel, both for execs and for port connections. */
 const inputChannel = 0
 /** Frame rate limit per pod. Every write by a program in the pod arrives as a frame. */
 const frameLimit = new TokenBuckets({ perSecond: 10_000, burst: 10_000 })
@@ -28,7 +24,6 @@ const frameLimit = new TokenBuckets({ perSecond: 10_000, burst: 10_000 })
 export interface Protocol {
   name: string
   take(channel: number, bytes: Buffer, to: Outputs): void
-  /** Returns the result of a process whose connection was closed without a status. */
   closed(code: number): ProcessExit
   endInput(socket: WebSocket, done: (error?: Error | null) => void): void
 }
@@ -39,14 +34,12 @@ export interface Outputs {
   end(result: ProcessExit): void
 }
 
-/** `abandon` closes the connection, and the process ends as `lost` with the given reason. */
 export interface PodProcess extends Process {
   abandon(why: string): void
 }
 
 /**
- * Opens a connection to a subresource of a pod, such as `exec?…`. Resolves when the API server has accepted
- * the connection.
+ * Resolves when the API server has accepted the connection.
  * @throws {PodGone} if the pod does not exist
  * @throws {DriverUnavailable} if the connection was refused, or not accepted within
  *   `livenessTimeouts.cluster`
@@ -74,7 +67,6 @@ export async function openChannels(
     maxBufferedChunks: 2048,
   })
   socket.limitFrames(frameLimit, pod)
-  // Attached before the socket opens, so that no byte is missed.
   const process = attach(socket, protocol, connection.livenessTimeouts.keepAlive)
   await awaitOpen(socket, protocol.name)
   return { socket, process }

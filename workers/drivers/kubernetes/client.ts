@@ -1,4 +1,3 @@
-/** Connects to the Kubernetes API server, and converts failures to the driver's errors. */
 import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import type { RequestOptions } from 'node:https'
@@ -24,7 +23,6 @@ export class ClusterConnection extends KubeConfig {
   livenessTimeouts: LivenessTimeouts = livenessTimeoutsOf(defaultSeconds)
 
   /**
-   *
    * @param path path of a kubeconfig; defaults to the service account of the pod in which this process runs
    * @throws {SettingsError} if the kubeconfig or service account is missing or cannot be used
    */
@@ -51,10 +49,7 @@ export class ClusterConnection extends KubeConfig {
     return connection
   }
 
-  /**
-   * Adds credentials, the connection pool and a timeout to a request. Every generated client and watch calls
-   * this method first.
-   */
+  /** Every generated client and watch calls this method first. */
   override async applySecurityAuthentication(request: RequestContext): Promise<void> {
     const options: RequestOptions = {}
     await this.applyToHTTPSOptions(options)
@@ -74,8 +69,7 @@ export class ClusterConnection extends KubeConfig {
   }
 
   /**
-   * Reloads the credential from a kubeconfig that was replaced. Ignores an unreadable file, and a file for a
-   * different cluster.
+   * Ignores an unreadable kubeconfig, and one for a different cluster.
    * @returns whether a new credential was loaded
    */
   async reload(): Promise<boolean> {
@@ -89,7 +83,6 @@ export class ClusterConnection extends KubeConfig {
     } catch {
       return false
     }
-    // The pooled connections use the old certificates. Requests in progress are completed.
     void this.#pool?.close()
     this.#pool = undefined
     return true
@@ -131,7 +124,6 @@ export class ClusterConnection extends KubeConfig {
   }
 }
 
-/** `code` is the HTTP status, absent if no response arrived. */
 export interface Failure {
   code?: number | undefined
   /** The reason that Kubernetes reports, such as `AlreadyExists`; may be empty. */
@@ -147,7 +139,7 @@ export function readFailure(error: unknown): Failure {
   return { code: statusCode, reason: '', message: cause?.message || message || String(error) }
 }
 
-/** Reads a Kubernetes Status object, either parsed or as JSON. Any other text is quoted in the message. */
+/** Any text that is not a Kubernetes Status object is quoted in the message. */
 export function readStatus(body: unknown, code: number): Omit<Failure, 'code'> {
   let status = body
   if (typeof body === 'string') {
@@ -162,16 +154,11 @@ export function readStatus(body: unknown, code: number): Omit<Failure, 'code'> {
   return { reason: reason ?? '', message: message ?? fallback }
 }
 
-/**
- * Whether the failure means that the cluster has not been set up, or that the workers use the wrong
- * credential.
- */
 export const isSetupProblem = ({ code, message }: Failure): boolean =>
   code === 401 ||
   (code === 403 && /cannot \w+ resource/.test(message)) ||
   (code === 404 && /^namespaces? /.test(message))
 
-/** Converts a failure that does not concern the pod itself. A retry might succeed. */
 export function driverUnavailable(failure: Failure): DriverUnavailable {
   if (!isSetupProblem(failure)) return new DriverUnavailable(`Kubernetes: ${failure.message}`)
   return new ClusterMisconfigured(`Kubernetes: ${failure.message}. ${runClusterHint}`)

@@ -1,11 +1,10 @@
 /**
- * Determines why a pod died. Kubernetes reports the reason in four places of the pod's status, which may
- * contradict each other. The most specific place is checked first.
+ * Kubernetes reports the reason in four places of the pod's status, which may contradict each other. The most
+ * specific place is checked first.
  */
 import type { V1ContainerStatus, V1Pod } from '@kubernetes/client-node'
 import type { PodDeath } from '../driver.ts'
 
-/** Returns undefined if the pod is alive or may still start. */
 export function podDeath(pod: V1Pod): PodDeath | undefined {
   const main = pod.status?.containerStatuses?.[0]
   return (
@@ -13,7 +12,6 @@ export function podDeath(pod: V1Pod): PodDeath | undefined {
     disruption(pod) ??
     outOfMemory(main) ??
     restart(main) ??
-    // The pod was deleted, so the exit codes of its processes are irrelevant.
     (pod.metadata?.deletionTimestamp ? failed('Deleted') : undefined) ??
     containerEnd(main) ??
     phase(pod) ??
@@ -21,7 +19,6 @@ export function podDeath(pod: V1Pod): PodDeath | undefined {
   )
 }
 
-/** Returns the scheduler's or kubelet's reason why a pod has not started yet. */
 export function whyPending(pod: V1Pod): string | undefined {
   const scheduled = pod.status?.conditions?.find(({ type }) => type === 'PodScheduled')
   if (scheduled?.status === 'False' && scheduled.message) return sentence(scheduled.reason, scheduled.message)
@@ -29,7 +26,6 @@ export function whyPending(pod: V1Pod): string | undefined {
   return waiting?.reason && sentence(waiting.reason, waiting.message)
 }
 
-/** Returns the death of a pod whose status contains a reason. */
 function podReason(pod: V1Pod): PodDeath | undefined {
   const { reason, message, phase } = pod.status ?? {}
   if (!reason) return
@@ -46,9 +42,7 @@ function podReason(pod: V1Pod): PodDeath | undefined {
   return failed(reason)
 }
 
-/**
- * Returns the death of a pod that the cluster itself has terminated, for example by eviction or preemption.
- */
+/** Covers pods that the cluster itself terminates, for example by eviction or preemption. */
 function disruption(pod: V1Pod): PodDeath | undefined {
   const target = pod.status?.conditions?.find(({ type }) => type === 'DisruptionTarget')
   if (target?.status !== 'True') return

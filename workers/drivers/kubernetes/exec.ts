@@ -1,4 +1,3 @@
-/** Starts processes in a pod through Kubernetes' exec protocol. */
 import type WebSocket from 'ws'
 import type { ProcessExit, StartOptions, TerminalSize } from '../driver.ts'
 import { openChannels, type PodProcess, type Protocol } from './channels.ts'
@@ -7,10 +6,6 @@ import { containerName } from './manifest.ts'
 
 const channels = { stdin: 0, stdout: 1, stderr: 2, status: 3, resize: 4, close: 255 } as const
 
-/**
- *
- * @param readStatus parses the status, which Kubernetes sends after the last byte of both streams
- */
 const execProtocol = (
   name: string,
   readStatus: (bytes: Buffer) => ProcessExit,
@@ -59,10 +54,8 @@ const setTerminal = ({ rows, columns }: TerminalSize): string => {
 }
 
 /**
- * Wraps an argv in a shell that prepares the environment. The shell unsets the API server's address, which
- * the kubelet adds to every container, and sets the terminal size.
- *
- * `exec` keeps the pid, so the process leads its own process group.
+ * The shell unsets the API server's address, which the kubelet adds to every container. `exec` keeps the pid,
+ * so the process leads its own process group.
  */
 export const wrap = (argv: readonly string[], { tty }: StartOptions = {}): string[] => [
   '/bin/sh',
@@ -75,8 +68,8 @@ export const wrap = (argv: readonly string[], { tty }: StartOptions = {}): strin
 ]
 
 /**
- * Starts a process in a pod. If the container is not running, the process ends as `lost` with the cluster's
- * message; with a terminal, the call rejects instead. Without a terminal, exit code 0 is reported as `lost`.
+ * If the container is not running, the process ends as `lost` with the cluster's message; with a terminal,
+ * the call rejects instead. Without a terminal, exit code 0 is reported as `lost`.
  *
  * Known behavior of containerd 1.6 and the kubelet, and how to avoid it:
  * - The exit of a process with more than 128 KiB of unread input is never reported (`kubectl exec` hangs
@@ -118,7 +111,6 @@ const resizer =
       socket.send(Buffer.concat([Buffer.of(channels.resize), Buffer.from(size)]), () => resolve())
     })
 
-/** If the status contains no exit code, the process is `lost`. */
 function readExit(bytes: Buffer): ProcessExit {
   try {
     const status = JSON.parse(bytes.toString())

@@ -1,16 +1,12 @@
-/**
- * Follows all objects of one kind with a list and a watch. If a broken watch cannot be resumed, lists all
- * objects again.
- */
+/** If a broken watch cannot be resumed, all objects are listed again. */
 import { addAbortListener } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type KubernetesObject, Watch } from '@kubernetes/client-node'
 import type { Logger } from '../../../shared/platform/log.ts'
 import { type ClusterConnection, isSetupProblem, readFailure } from './client.ts'
 
-/** All objects are listed again at this interval, even while the watch is working. */
 const relistIntervalMs = 10 * 60_000
-/** How long the server keeps a watch open. Must be less than the 30 s that the client waits for data. */
+/** Must be less than the 30 s that the client waits for data. */
 const watchSeconds = 25
 const backoffMs = { min: 100, max: 5_000 }
 
@@ -19,17 +15,13 @@ interface FollowedKind<Item extends KubernetesObject> {
   connection: ClusterConnection
   path: string
   query: Record<string, string>
-  /** Returns the resource version to watch from. */
   list(): Promise<string>
   take(type: 'ADDED' | 'MODIFIED' | 'DELETED', item: Item): void
   log: Logger
   signal: AbortSignal
 }
 
-/**
- * Follows the objects until the signal aborts, and retries after every failure.
- * @returns a function that reports whether the watch is running
- */
+/** @returns a function that reports whether the watch is running */
 export function follow<Item extends KubernetesObject>(followed: FollowedKind<Item>): () => boolean {
   const { what, list, log, signal } = followed
   let isLive = false
@@ -63,10 +55,7 @@ export function follow<Item extends KubernetesObject>(followed: FollowedKind<Ite
   return () => isLive
 }
 
-/**
- * Watches until the server or the network ends the watch.
- * @returns the version to resume from, or '' if the watch cannot be resumed
- */
+/** @returns the version to resume from, or '' if the watch cannot be resumed */
 async function listen<Item extends KubernetesObject>(
   { connection, path, query, take, signal }: FollowedKind<Item>,
   from: string,

@@ -1,4 +1,3 @@
-/** Runs sandboxes as pods in a Kubernetes cluster. */
 import { createHash } from 'node:crypto'
 import type { Duplex } from 'node:stream'
 import { CoreV1Api } from '@kubernetes/client-node'
@@ -36,7 +35,6 @@ import { openPort } from './port.ts'
 import { watchSetup } from './setup.ts'
 import { listPods, PodWatch, presentPod } from './watch.ts'
 
-/** How long the processes of a dead pod have to report their exit status. */
 const exitReportMs = 2_000
 
 export class KubernetesDriver implements Driver {
@@ -45,11 +43,8 @@ export class KubernetesDriver implements Driver {
   readonly livenessTimeouts: LivenessTimeouts
   private readonly connection: ClusterConnection
   private readonly cluster: Cluster
-  /**
-   * UIDs of pods that were dead in the most recent list. The watch might not have reported their deaths yet.
-   */
   private readonly dead = new Set<string>()
-  /** Running processes and open port connections by pod UID. The key is undefined if the UID is unknown. */
+  /** By pod UID. The key is undefined if the UID is unknown. */
   private readonly processes = new Map<string | undefined, Set<PodProcess>>()
   private isClosed = false
 
@@ -93,7 +88,6 @@ export class KubernetesDriver implements Driver {
     }
     const checks = [api.listNamespacedPod({ namespace, limit: 1 }), this.cluster.setup.check()]
     await withTimeout(this.livenessTimeouts.ping, Promise.all(checks), late).catch(async (error) => {
-      // If the credential has expired and been replaced, the next ping uses the new one.
       if (await this.connection.reload()) {
         this.cluster.log.info('reloaded the kubeconfig, which was replaced')
         this.cluster.setup.forget()
@@ -142,7 +136,6 @@ export class KubernetesDriver implements Driver {
     return await openPort(this.connection, target, port, (process) => this.follow(pod, process))
   }
 
-  /** @throws {PodGone} if the pod is known to be dead */
   private assertRunning(pod: PodName): void {
     const seen = this.cluster.watch.find(pod.name)
     const uid = pod.uid ?? seen?.metadata?.uid
@@ -192,10 +185,7 @@ export class KubernetesDriver implements Driver {
   }
 }
 
-/**
- * Logs a warning for each missing limit on the nodes. Does nothing if this credential, like the one from `npm
- * run cluster`, cannot read the nodes' settings.
- */
+/** Does nothing if this credential, like the one from `npm run cluster`, cannot read the nodes' settings. */
 async function warnOfNodes(connection: ClusterConnection, pids: number, log: Logger): Promise<void> {
   try {
     for (const gap of await examineNodes(connection, pids)) log.warn(gap)

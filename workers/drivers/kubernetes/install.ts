@@ -1,9 +1,6 @@
 /**
- * `npm run cluster` prepares a cluster for sandboxes. It requires an administrator's kubeconfig, and writes a
- * kubeconfig that is limited to the workers' role.
- *
- * Run it again at any time to repair the setup, renew the credential, change the egress rule or block the
- * addresses of new nodes. Flags override environment variables.
+ * `npm run cluster` requires an administrator's kubeconfig, and writes a kubeconfig that is limited to the
+ * workers' role. Run it again at any time to repair the setup or renew the credential.
  */
 import { readFileSync } from 'node:fs'
 import { mkdir, rename, writeFile } from 'node:fs/promises'
@@ -31,10 +28,7 @@ export interface ClusterOptions {
   report?: (line: string) => void
 }
 
-/**
- * Requested lifetime of the workers' token (one year). A cluster may grant less. To revoke a leaked
- * kubeconfig, delete the service account.
- */
+/** A cluster may grant a shorter lifetime. To revoke a leaked kubeconfig, delete the service account. */
 const tokenSeconds = 365 * 24 * 3600
 
 /**
@@ -80,10 +74,7 @@ async function mintKubeconfig(admin: ClusterConnection, namespace: string) {
   return { kubeconfig: config.exportConfig(), expires: status!.expirationTimestamp! }
 }
 
-/**
- * Finds the cluster's own public addresses: nodes, API server, pods and services. The network policy's rules
- * for private ranges do not cover them.
- */
+/** The network policy's rules for private ranges do not cover the cluster's own public addresses. */
 async function findPublicRanges(
   connection: ClusterConnection,
   report: (line: string) => void,
@@ -121,10 +112,7 @@ async function findPublicRanges(
   return [...ranges]
 }
 
-/**
- * Returns the address or range in CIDR notation. Returns an empty list for a host name or a range that is
- * blocked anyway.
- */
+/** Returns an empty list for a host name or a range that is blocked anyway. */
 function toPublicRange(text: string): string[] {
   const [address, length] = text.split('/') as [string, string?]
   if (!ipaddr.isValid(address)) return []
@@ -194,9 +182,7 @@ export async function findGaps(kubeconfig: string, pids: number): Promise<string
   }
 }
 
-/**
- * Writes a file that only its owner can read. The old file is replaced only after the new one is complete.
- */
+/** Only the owner can read the file. The old file is replaced only after the new one is complete. */
 async function writeAtomically(path: string, text: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true })
   await writeFile(`${path}.new`, text, { mode: 0o600, flush: true })

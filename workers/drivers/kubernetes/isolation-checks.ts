@@ -1,7 +1,3 @@
-/**
- * Compares the cluster with the configuration that `npm run cluster` creates. A more restrictive cluster
- * passes. All functions are pure.
- */
 import type {
   V1LabelSelector,
   V1NetworkPolicy,
@@ -21,10 +17,9 @@ export type Right = { group: string; resource: string; verb: string }
 
 /**
  * Returns the ways in which the network policies allow more than they should.
- * @param found all network policies in the namespace
  * @param make returns the expected policy for a cluster with these public addresses
- * @param pod a pod as the cluster would accept it, including the labels that policies select
- * @param allowed names of the operator's own policies, which are not checked
+ * @param pod as the cluster would accept it, including the labels that policies select
+ * @param allowed the operator's own policies, which are not checked
  */
 export function comparePolicies(
   found: readonly V1NetworkPolicy[],
@@ -52,7 +47,6 @@ export function comparePolicies(
   ]
 }
 
-/** Returns what makes the policy less restrictive than the expected one. */
 function findGap({ spec: found }: V1NetworkPolicy, { spec: made }: V1NetworkPolicy): string | undefined {
   const { podSelector, policyTypes = [], ingress = [], egress = [] } = found ?? {}
   const { matchLabels = {}, matchExpressions = [] } = podSelector ?? {}
@@ -67,10 +61,7 @@ function findGap({ spec: found }: V1NetworkPolicy, { spec: made }: V1NetworkPoli
     return 'allows sandboxes to reach addresses that must be blocked'
 }
 
-/**
- * Whether the expected rules cover the given rule. A rule without peers allows all addresses, and a peer
- * without an IP block allows pods.
- */
+/** A rule without peers allows all addresses, and a peer without an IP block allows pods. */
 const isWithin = ({ to }: V1NetworkPolicyEgressRule, made: readonly V1NetworkPolicyEgressRule[]) =>
   (to ?? []).length > 0 &&
   to!.every(({ ipBlock }) =>
@@ -83,14 +74,14 @@ const isWithin = ({ to }: V1NetworkPolicyEgressRule, made: readonly V1NetworkPol
       ),
   )
 
-/** Whether a policy allows any connection. A policy without rules only denies connections. */
+/** A policy without rules only denies connections. */
 const opens = ({ spec: { policyTypes = [], ingress = [], egress = [] } = {} }: V1NetworkPolicy) =>
   (ingress.length > 0 && policyTypes.includes('Ingress')) ||
   (egress.length > 0 && policyTypes.includes('Egress'))
 
 /**
- * Whether a policy may apply to a sandbox. A selector on the sandbox label counts as a match, because real
- * sandboxes and the trial pod have different values.
+ * A selector on the sandbox label counts as a match, because real sandboxes and the trial pod have different
+ * values.
  */
 function mayApply({ matchLabels = {}, matchExpressions = [] }: V1LabelSelector = {}, pod: V1Pod): boolean {
   const labels = pod.metadata?.labels ?? {}
@@ -115,7 +106,6 @@ export function compareLabels(labels: Record<string, string> = {}): Difference[]
     }))
 }
 
-/** Returns the changes by admission plugins that weaken a new pod's isolation. */
 export function comparePod(sent: V1Pod, accepted: V1Pod): Difference[] {
   const changes = [
     sent.spec?.runtimeClassName === accepted.spec?.runtimeClassName ? [] : ['spec.runtimeClassName'],

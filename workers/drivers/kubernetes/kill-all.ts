@@ -9,14 +9,11 @@ const roundsMs = 10_000
 const maxRounds = 100
 
 /**
- * Shell script that kills all processes of a pod. It starts no process, and container runtimes start its
- * shell even if the pod has reached its process limit.
+ * Starts no process, and container runtimes start its shell even if the pod has reached its process limit.
+ * Process 1 and the oldest process after it keep the pod running, so they are spared.
  *
- * Process 1 and the oldest process after it keep the pod running, so they are spared. One signal stops all
- * other processes at the same moment, so that none of them can fork.
- *
- * Stopped processes still count toward the limit. The kernel sends SIGHUP and SIGCONT to stopped processes in
- * orphaned groups, so each round stops all of them again.
+ * One signal stops all other processes at the same moment, so none of them can fork. The kernel sends SIGHUP
+ * and SIGCONT to stopped processes in orphaned groups, so each round stops all of them again.
  */
 export const killAllArgv = [
   '/bin/sh',
@@ -29,10 +26,7 @@ for p in [0-9]*; do case $p in 1|$$|$main) ;; *) left=yes; kill -KILL "$p" 2>/de
 kill -CONT "$main"; echo done; read -r _`,
 ]
 
-/**
- *
- * @throws {DriverUnavailable} if the script did not report completion
- */
+/** @throws {DriverUnavailable} if the script did not report completion */
 export async function killAllProcesses(process: Process): Promise<void> {
   for (const stream of [process.stdin, process.stdout, process.stderr]) stream.on('error', () => {})
   process.stderr.resume()

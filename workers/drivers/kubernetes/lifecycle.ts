@@ -1,7 +1,4 @@
-/**
- * Creates, assigns and deletes pods, and waits until they are ready. Each function can safely run twice or
- * late.
- */
+/** Each function can safely run twice or late. */
 import { addAbortListener } from 'node:events'
 import { type CoreV1Api, PatchStrategy, setHeaderOptions, type V1Pod } from '@kubernetes/client-node'
 import { untilAborted } from '../../../shared/lib/timeout.ts'
@@ -32,29 +29,22 @@ export interface Cluster {
   watch: PodWatch
   log: Logger
   exec(pod: PodName, argv: readonly string[]): Promise<Process>
-  /** Pods that are being polled until they are ready. */
   polled: Set<string>
 }
 
-/** How long to wait before a deletion is forced. The kubelet of a lost node never confirms a deletion. */
+/** The kubelet of a lost node never confirms a deletion. */
 const forceAfterMs = 20_000
 const deleteMs = 30_000
-/** Delay between reads of a pod that the watch does not report. */
 const readIntervalMs = 1_000
 /**
- * Delay between attempts to run a process in a new pod. It grows from `first` to `last`, and is multiplied by
- * the number of pods that are polled, up to `max`.
+ * Grows from `first` to `last`, and is multiplied by the number of pods that are polled, up to `max`.
  *
  * `headStart` applies to clusters that do not report container starts. A kubelet checks the pod's volumes
- * only every 300 ms, and then has to start two containers. An earlier attempt cannot succeed, and slows the
- * node down.
+ * only every 300 ms, so an earlier attempt cannot succeed.
  */
 const retryMs = { headStart: 450, first: 6, growth: 1.08, last: 100, max: 500 }
 
-/**
- * Creates a pod, or returns the existing one.
- * @throws {ClusterMisconfigured} if the cluster does not isolate pods; no pod is created
- */
+/** @throws {ClusterMisconfigured} if the cluster does not isolate pods; no pod is created */
 export async function createClusterPod(cluster: Cluster, request: PodRequest): Promise<Pod> {
   const { api, namespace, installationId, setup } = cluster
   await setup.assertIsolated()
@@ -99,7 +89,7 @@ export async function assignClusterPod(
 }
 
 /**
- * Waits until an exec succeeds in the pod. The kubelet reports the status Ready much later.
+ * Waits until an exec succeeds, because the kubelet reports the status Ready much later.
  *
  * The first attempt follows the event that reports the container's start. In clusters without such events,
  * the pod is polled as soon as it is scheduled.
@@ -156,10 +146,6 @@ export async function awaitReady(
   }
 }
 
-/**
- *
- * @throws the signal's reason if the signal aborts
- */
 async function succeeds(trial: () => Promise<unknown>, signal: AbortSignal): Promise<boolean> {
   try {
     await untilAborted(signal, trial())
@@ -171,10 +157,7 @@ async function succeeds(trial: () => Promise<unknown>, signal: AbortSignal): Pro
   }
 }
 
-/**
- * Exit code that proves that a process ran. Kubernetes can report a broken connection as exit code 0 (see
- * `openExec`).
- */
+/** Kubernetes can report a broken connection as exit code 0 (see `openExec`). */
 const trialExitCode = 42
 
 async function runTrial(cluster: Cluster, pod: PodName, signal: AbortSignal): Promise<void> {
@@ -186,10 +169,7 @@ async function runTrial(cluster: Cluster, pod: PodName, signal: AbortSignal): Pr
     throw new DriverUnavailable('The trial command did not respond.')
 }
 
-/**
- *
- * @throws {DriverUnavailable} if the pod still exists after {@link deleteMs}
- */
+/** @throws {DriverUnavailable} if the pod still exists after {@link deleteMs} */
 export async function deleteClusterPod(cluster: Cluster, { name, uid }: PodName): Promise<void> {
   const { watch } = cluster
   const started = performance.now()
@@ -212,10 +192,7 @@ export async function deleteClusterPod(cluster: Cluster, { name, uid }: PodName)
   throw new DriverUnavailable(`Kubernetes: the pod ${name} has not been deleted in time`)
 }
 
-/**
- *
- * @returns the UID of the pod that is being deleted, or undefined if the pod does not exist
- */
+/** @returns the UID of the pod that is being deleted, or undefined if the pod does not exist */
 async function requestDeletion(
   cluster: Cluster,
   name: string,
@@ -261,17 +238,10 @@ async function readPod(cluster: Cluster, name: string): Promise<V1Pod | undefine
 
 export const isThat = (seen: V1Pod, pod: PodName) => pod.uid === undefined || seen.metadata?.uid === pod.uid
 
-/**
- * Temporary rejections: the namespace was just created or is being deleted, or its quota is not yet
- * calculated.
- */
 const temporaryErrors =
   /error looking up service account|status unknown for quota|being terminated|not yet ready/
 
-/**
- * Returns `PodRefused` if the cluster will never accept the pod, and `DriverUnavailable` for any other
- * failure.
- */
+/** Returns `PodRefused` only if the cluster will never accept the pod. */
 function refusal(cluster: Cluster, failure: Failure): Error {
   const { code, message } = failure
   const isFinal = code === 400 || code === 403 || code === 422

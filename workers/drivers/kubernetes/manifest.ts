@@ -1,6 +1,4 @@
 /**
- * Builds the manifest of a sandbox's pod, including its isolation.
- *
  * The chart's admission policies reject any other fields and values. When you change this file, change
  * `deploy/chart/templates/admission.yaml` too.
  */
@@ -14,20 +12,13 @@ export const labelNames = {
   managedBy: 'app.kubernetes.io/managed-by',
   installation: 'sandlot.dev/installation',
   role: 'sandlot.dev/role',
-  /**
-   * Shows operators which sandbox uses the pod. A warm pod receives this label only when it is claimed, so
-   * network policies must not select by it.
-   */
+  /** A warm pod receives this label only when it is claimed, so network policies must not select by it. */
   sandbox: 'sandlot.dev/sandbox',
 } as const
 
-/**
- * Labels that the network policy's pod selector matches. They are set when the pod is created, so no command
- * runs without the policy.
- */
+/** These labels are set when the pod is created, so no command runs without the network policy. */
 export const sandboxRoleLabels = { [labelNames.role]: 'sandbox' }
 
-/** The user does not have to exist in the image. */
 const userId = 10_001
 
 export function buildPod(
@@ -93,7 +84,6 @@ function placementOf({ placement }: Settings['sandbox']): Partial<V1PodSpec> {
       ...tolerations,
     ],
     ...(nodeSelector === undefined ? {} : { nodeSelector }),
-    // The Kubernetes API server validates the affinity rules.
     ...(affinity === undefined ? {} : { affinity: affinity as V1Affinity }),
     ...(priorityClassName === undefined ? {} : { priorityClassName }),
   }
@@ -120,8 +110,7 @@ const containerOf = (image: string, sandbox: Settings['sandbox']): V1Container =
 })
 
 /**
- * Rounds a deadline up to whole seconds and adds one, because Kubernetes counts from a start time that is
- * rounded down. The pod never ends early.
+ * Kubernetes counts from a start time that is rounded down. With one more second, the pod never ends early.
  */
 export const wholeSeconds = (seconds: number) => Math.max(1, Math.ceil(seconds)) + 1
 

@@ -1,12 +1,12 @@
 /**
- * Checks each node's per-pod limits on processes and files. Only the kubelet's configuration can set these
- * limits, because pods have no field for them.
+ * Only the kubelet's configuration can limit a pod's processes and files. Pods have no field for these
+ * limits.
  */
 import { CoreV1Api } from '@kubernetes/client-node'
 import pLimit from 'p-limit'
 import { type ClusterConnection, readFailure } from './client.ts'
 
-/** Part of a KubeletConfiguration. `/configz` returns it with all defaults filled in. */
+/** `/configz` returns a KubeletConfiguration with all defaults filled in. */
 export interface KubeletSettings {
   podPidsLimit?: number
   evictionHard?: Record<string, string>
@@ -16,7 +16,6 @@ const maxConcurrentRequests = 10
 const maxNamedNodes = 3
 
 /**
- * Reads the settings of every kubelet through the API server.
  * @param pids the value of `SANDBOX_PIDS`
  * @returns one sentence for each missing limit, and for each failure to read settings
  * @throws the client library's error if the nodes cannot be listed
@@ -39,7 +38,6 @@ export async function examineNodes(connection: ClusterConnection, pids: number):
   }
 }
 
-/** Returns one sentence for each missing limit. */
 export function listGaps({ podPidsLimit = -1, evictionHard = {} }: KubeletSettings, pids: number): string[] {
   const gaps: string[] = []
   if (podPidsLimit <= 0 || podPidsLimit > pids) {

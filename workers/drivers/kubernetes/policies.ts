@@ -1,7 +1,4 @@
-/**
- * Defines the objects that a cluster needs before it can run sandboxes. The chart in `deploy/chart` creates
- * the same objects, and a test compares the two.
- */
+/** The chart in `deploy/chart` creates the same objects, and a test compares the two. */
 import type { KubernetesObject, V1NetworkPolicy } from '@kubernetes/client-node'
 import type { Settings } from '../../../shared/platform/settings.ts'
 import { sandboxRoleLabels } from './manifest.ts'
@@ -25,7 +22,6 @@ export const neededRules = [
   { apiGroups: [''], resources: ['namespaces'], verbs: ['get'] },
 ]
 
-/** A test compares these permissions with those that the cluster grants. */
 export const workerRules = [
   ...neededRules,
   // Events report a container's start seconds before the status of its pod does.
@@ -33,12 +29,7 @@ export const workerRules = [
 ]
 
 export const namespaceIsolation = {
-  /** Annotation of the network policy with the cluster's own public addresses. */
   ownRanges: 'sandlot.dev/own-ranges',
-  /**
-   * With these namespace labels, the cluster rejects pods that violate the `restricted` Pod Security
-   * Standard.
-   */
   podSecurity: {
     'pod-security.kubernetes.io/enforce': 'restricted',
     'pod-security.kubernetes.io/enforce-version': 'latest',
@@ -74,7 +65,6 @@ export const notInternet = {
 const labels = { 'app.kubernetes.io/managed-by': 'sandlot' }
 
 /**
- *
  * @param own the cluster's public addresses, as CIDR ranges
  * @param workersIn namespace of the workers' service account
  */
@@ -102,7 +92,6 @@ export function buildPolicies(
       apiVersion: 'networking.k8s.io/v1',
       kind: 'NetworkPolicy',
       metadata: named('sandlot-default-deny'),
-      // Selects every pod, even pods without the sandbox label.
       spec: { podSelector: {}, policyTypes: ['Ingress', 'Egress'], ingress: [], egress: [] },
     },
     { ...buildNetworkPolicy(namespace, egress, own) },

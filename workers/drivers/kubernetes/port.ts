@@ -1,4 +1,3 @@
-/** Connects to a port of a pod through Kubernetes' port-forward protocol. */
 import type { Duplex } from 'node:stream'
 import { PortRefused, type ProcessExit } from '../driver.ts'
 import { duplexOf } from '../duplex.ts'
@@ -7,17 +6,14 @@ import type { ClusterConnection } from './client.ts'
 
 const channels = { data: 0, error: 1 } as const
 
-/**
- * How long a connection stays open after the client has ended its input, counted from the listener's last
- * output.
- */
+/** Counted from the listener's last output. */
 const lingerMs = 10_000
 const normalClosure = 1000
 const closedNormally: ProcessExit = { kind: 'exited', code: 0 }
 
 /**
- * Opens a connection to a port. Resolves when the API server has accepted the connection. If no process is
- * listening, the stream fails later.
+ * Resolves when the API server has accepted the connection. If no process is listening, the stream fails
+ * later.
  *
  * containerd connects only to the IPv4 loopback address, and reports the end of a connection one second late.
  * @param opened receives the process, which the caller must abandon when the pod dies
@@ -41,7 +37,6 @@ export async function openPort(
 
 class PortForward implements Protocol {
   readonly name = 'v4.channel.k8s.io'
-  /** Channels that have received their first message, which contains only the port number. */
   private readonly begun = new Set<number>()
   private lingering: NodeJS.Timeout | undefined
   private end = (_: ProcessExit): void => {}

@@ -1,7 +1,3 @@
-/**
- * Verifies that the cluster isolates sandboxes, before the first sandbox is created and periodically
- * afterwards.
- */
 import { AuthorizationV1Api, CoreV1Api, NetworkingV1Api, type V1Pod } from '@kubernetes/client-node'
 import type { Logger } from '../../../shared/platform/log.ts'
 import type { Settings } from '../../../shared/platform/settings.ts'
@@ -20,34 +16,25 @@ import {
 import { buildPod } from './manifest.ts'
 import { buildNetworkPolicy, runClusterHint } from './policies.ts'
 
-/** Daily warnings begin this long before the credential expires. */
 const expiryWarningDays = 28
 const dayMs = 24 * 3600 * 1000
-/**
- * Delay between checks of a misconfigured cluster. It is short, because an operator may be fixing the
- * cluster.
- */
+/** Short, because an operator may be fixing the cluster. */
 const recheckMs = 5_000
 
 type SetupSettings = Pick<Settings, 'kubernetes' | 'sandbox'>
 
 export interface Setup {
   /**
-   * Throws if the most recent inspection found a problem. Starts a new inspection if one is due.
+   * Starts a new inspection if one is due.
    * @throws {ClusterMisconfigured} with the differences and the remedy
    * @throws {DriverUnavailable} if there is no result yet and the cluster is unreachable
    */
   check(): Promise<void>
-  /** Like {@link Setup.check}, but starts an inspection only if there has been none. */
   assertIsolated(): Promise<void>
-  /** Discards the most recent result, so that the next check waits for a new inspection. */
   forget(): void
 }
 
-/**
- * Inspects the cluster once per reconcile interval, because its isolation can change at any time. Each
- * inspection sends four requests.
- */
+/** The cluster's isolation can change at any time. Each inspection sends four requests. */
 export function watchSetup(
   connection: ClusterConnection,
   settings: SetupSettings & Pick<Settings, 'reconcileIntervalSeconds'>,
@@ -110,8 +97,7 @@ export function watchSetup(
 }
 
 /**
- * Inspects the cluster once, before a program starts workers. Ignores an unreachable cluster, because it
- * might recover.
+ * Ignores an unreachable cluster, because it might recover.
  * @throws {ClusterMisconfigured} with the remedy
  * @throws {SettingsError} if the kubeconfig cannot be used
  */
@@ -125,11 +111,6 @@ export async function checkSetup(settings: SetupSettings): Promise<void> {
   }
 }
 
-/**
- *
- * @returns undefined if the cluster has the required configuration
- * @throws {DriverUnavailable} if the cluster is unreachable
- */
 async function findProblem(
   connection: ClusterConnection,
   { kubernetes: { namespace, policies }, sandbox }: SetupSettings,
@@ -176,10 +157,7 @@ async function findProblem(
 
 const asDifference = ({ message }: Failure): Difference => ({ what: message, help: runClusterHint })
 
-/**
- * Creates a pod in a dry run, to see how the cluster would change it. Ignores errors that concern only this
- * pod.
- */
+/** The dry run shows how the cluster would change a pod. Errors that concern only this pod are ignored. */
 async function tryPod(
   core: CoreV1Api,
   namespace: string,
@@ -196,10 +174,7 @@ async function tryPod(
   }
 }
 
-/**
- * Returns the permissions that the workers lack. If the cluster returns an incomplete list of rules, each
- * missing permission is checked individually.
- */
+/** If the cluster returns an incomplete list of rules, each missing permission is checked individually. */
 async function askForMissingRights(connection: ClusterConnection, namespace: string): Promise<Right[]> {
   const api = connection.makeApiClient(AuthorizationV1Api)
   const { status } = await api.createSelfSubjectRulesReview({ body: { spec: { namespace } } })

@@ -1,4 +1,3 @@
-/** Caches this installation's pods. Two watches keep the cache current. */
 import { EventEmitter, once } from 'node:events'
 import { CoreV1Api, type CoreV1Event, type V1Pod } from '@kubernetes/client-node'
 import { withTimeout } from '../../../shared/lib/timeout.ts'
@@ -18,7 +17,6 @@ export class PodWatch {
   private readonly listPods: () => ReturnType<typeof listPods>
   private readonly log: Logger
   private readonly pods = new Map<string, V1Pod>()
-  /** UIDs of pods whose deaths have been reported or must not be reported. */
   private readonly reported = new Set<string>()
   private readonly started = new Set<string>()
   private readonly listeners = new Set<(pod: DeadPod) => void>()
@@ -56,16 +54,10 @@ export class PodWatch {
     })
   }
 
-  /**
-   * Returns the most recently reported state of a pod. The result can be undefined even if the pod exists.
-   */
+  /** The result can be undefined even if the pod exists. */
   find = (name: string): V1Pod | undefined => this.pods.get(name)
-  /** The pod's status might not show the start yet. */
   hasStarted = (uid: string): boolean => this.started.has(uid)
-  /**
-   * Whether events about container starts arrive. The workers may lack the permission, and a busy cluster
-   * drops events.
-   */
+  /** Workers may lack the permission to watch events, and a busy cluster drops events. */
   reportsStarts = (): boolean => this.receivesStarts() && !this.missesStarts
 
   /** Resolves when the pod's state changes, or after `ms`. Rejects when the signal aborts. */
@@ -87,9 +79,7 @@ export class PodWatch {
     }
   }
 
-  /** Calls `listener` for every pod that stops running, for any reason. */
   onEnd = (listener: (uid: string) => void): void => void this.ends.on('end', listener)
-  /** Prevents a death that this process causes itself from being reported. */
   expectDeath = (uid: string): void => void this.reported.add(uid)
   close = (): void => this.closing.abort()
 

@@ -4,9 +4,7 @@ import { isAlive } from './process-id.ts'
 import { type LocalPod, podFolder, readSupervisor, readTime } from './state.ts'
 
 /**
- * Assigns a warm pod to a sandbox, and notifies the pod's supervisor of an earlier deadline. `pod.json` is
- * written last, so its content proves that the supervisor was notified.
- *
+ * `pod.json` is written last, so its content proves that the supervisor was notified of an earlier deadline.
  * The caller must hold the pod's lock.
  */
 export async function assignLocalPod(

@@ -1,37 +1,29 @@
-/** Builds the command lines that start a sandbox. */
 import type { Isolation } from './state.ts'
 
 export interface SandboxPlan {
   isolation: Isolation
-  /** The host folder that contains the sandbox's `workspace/`. */
   home: string
   /** The sandbox's user ID on the host. Undefined unless the worker is root. */
   hostUid?: number | undefined
   /** Maximum size of a file, in bytes. */
   fileSize: number
-  /** Maximum number of the user's processes. Undefined if a control group limits them. */
   processes?: number | undefined
 }
 
-/** Host files that are visible in a sandbox. All are read-only. */
 export interface SystemView {
   bwrap: string
   node: string
   code: string
-  /** Host files and folders that appear at the same paths in the sandbox. */
   shown: string[]
-  /** Symbolic links in the sandbox's root folder. */
   links: { target: string; path: string }[]
   /** Host folders that are hidden even if they are inside a folder in `shown`. */
   hidden: string[]
-  /** Sandlot's own files for the sandbox's `/etc`. */
   etc: { source: string; path: string }[]
   /** Files with the system call filters. `unsharing` also allows the agent to create a user namespace. */
   filters?: { whole: string; unsharing: string } | undefined
 }
 
 export const sandboxUser = 10_001
-/** The first file is the entry point. */
 const agentFiles = ['agent.mjs', 'terminal.mjs']
 const tmpBytes = 64 * 1024 * 1024
 const searchPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
@@ -39,15 +31,12 @@ const insideFolder = '/run/sandlot'
 /** Named pipes are in an in-memory file system, so that a process can start when the disk is full. */
 const pipesFolder = `${insideFolder}/pipes`
 const pipesBytes = 4096
-/**
- * File descriptor of the agent's listening socket. The socket is created outside the sandbox, and each agent
- * inherits it.
- */
+/** The socket is created outside the sandbox, and each agent inherits this file descriptor. */
 export const listenerFd = 3
 
 /**
- * Shell script of the sandbox's first process. It restarts the agent whenever the agent exits, and reaps
- * orphans. On SIGUSR1, it kills all other processes with one signal.
+ * Restarts the agent whenever the agent exits, and reaps orphans. On SIGUSR1, the script kills all other
+ * processes with one signal.
  *
  * A shell that cannot fork exits, unless `command` catches the error. After a kill, the sandbox may remain at
  * its process limit until `jobs` has reaped the killed processes.
@@ -64,13 +53,11 @@ while :; do
   command eval 'sleep 0.1'
 done`
 
-/** The command exits when the sandbox ends. */
 export function sandboxCommand(plan: SandboxPlan, view: SystemView): string[] {
   const agent = [`${insideFolder}/node`, `${insideFolder}/agent.mjs`, String(listenerFd), pipesFolder]
   return [...isolate(plan, view), ...shell(initScript), ...limits(plan), ...becomeUser(plan), ...agent]
 }
 
-/** Returns a command that runs Node with a sandbox's isolation and user, and exits immediately. */
 export function trialCommand(plan: SandboxPlan, view: SystemView): string[] {
   return [...isolate(plan, view), ...shell('"$@"'), ...becomeUser(plan), `${insideFolder}/node`, '-e', '0']
 }
@@ -118,16 +105,13 @@ function filtered({ isolation }: SandboxPlan, { bwrap, filters }: SystemView): s
 }
 
 /**
- * Runs the agent in a user namespace in which no further user namespace can be created. The outer namespace
- * is limited to one nested namespace, because the kernel counts nested namespaces at all levels.
+ * The outer namespace is limited to one nested namespace, because the kernel counts nested namespaces at all
+ * levels.
  */
 const lastNamespaceScript = `echo 1 >/proc/sys/user/max_user_namespaces &&
 exec unshare --user --map-user=${sandboxUser} --map-group=${sandboxUser} "$@"`
 
-/**
- * Returns the command prefix that changes the agent's user. The first process must keep its user to die with
- * its parent.
- */
+/** The first process must keep its user to die with its parent. */
 function becomeUser({ isolation, hostUid }: SandboxPlan): string[] {
   if (hostUid === undefined) return []
   const drop = ['setpriv', '--reuid', String(hostUid), '--regid', String(hostUid), '--clear-groups']

@@ -1,4 +1,3 @@
-/** Limits CPU, memory and processes with control groups (cgroups), versions 1 and 2. */
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -6,16 +5,16 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { killPid } from './process-id.ts'
 
 export interface Limits {
-  /** Number of processors; may be a fraction. */
+  /** May be a fraction. */
   cpu: number
-  /** Memory, in bytes. */
+  /** In bytes. */
   memory: number
   pids: number
 }
 
 export type Controller = keyof Limits
 
-/** A folder in which control groups can be created. In version 2, one folder has all controllers. */
+/** In version 2, one folder has all controllers. */
 export interface CgroupParent {
   version: 1 | 2
   folder: string
@@ -26,7 +25,7 @@ const neededControllers: Controller[] = ['cpu', 'memory', 'pids']
 const cpuPeriodUs = 100_000
 
 /**
- * Returns the folders in which control groups can be created, in order of preference for each controller.
+ * Returns the folders in order of preference for each controller.
  * @param groups the content of `/proc/self/cgroup`
  * @param mounts the content of `/proc/self/mounts`
  */
@@ -44,9 +43,8 @@ export function listCgroupParents(groups: string, mounts: string): CgroupParent[
     const named = version === 2 ? '' : controllers[0]
     if (named === undefined) return []
     const path = own.find((group) => group.controllers.includes(named))?.path ?? '/'
-    // In version 2, only the root group can contain both a process and children with limits. In version 1,
-    // the path may belong to another view of the hierarchy, in a container. So the mount point is a candidate
-    // too.
+    // In version 2, only the root group can contain both a process and children with limits. In a
+    // version 1 container, the path may belong to another view of the hierarchy.
     return [join(mountpoint, path), mountpoint].map((folder) => ({ version, controllers, folder }))
   })
 }
@@ -90,7 +88,6 @@ export function makeCgroup(parent: CgroupParent, name: string, limits: Limits): 
   return folder
 }
 
-/** Returns the values by file name, in the order in which to write them. */
 export function limitFiles(version: 1 | 2, controller: Controller, limits: Limits): Record<string, string> {
   const memory = String(Math.floor(limits.memory))
   const quota = String(Math.max(1000, Math.round(limits.cpu * cpuPeriodUs)))
@@ -133,9 +130,7 @@ function readParents(): CgroupParent[] {
   }
 }
 
-/**
- * Enables a controller for the children of a group, as version 2 requires, and reports whether that worked.
- */
+/** Enables the controller for the children of a group, as version 2 requires. */
 function isDelegated(parent: CgroupParent, controller: Controller): boolean {
   const file = join(parent.folder, 'cgroup.subtree_control')
   const isListed = () => readFileSync(file, 'utf8').trim().split(' ').includes(controller)

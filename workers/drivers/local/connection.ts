@@ -1,6 +1,6 @@
 /**
- * A process in a sandbox. It uses three connections to the agent: `main` for the request, stdin and status,
- * and `stdout` and `stderr` for output.
+ * A process uses three connections to the agent: `main` for the request, stdin and status, and `stdout` and
+ * `stderr` for output.
  *
  * All received data is untrusted, because the tenant may replace the agent.
  */
@@ -21,16 +21,13 @@ import {
 import { duplexOf } from '../duplex.ts'
 import { usedUpBy } from '../exhausted.ts'
 
-/** Maximum total size of a process's status lines. Above the limit, the status counts as invalid. */
+/** Above this limit, a process's status counts as invalid. */
 const maxStatusBytes = 4 * 1024
-/** Linux's O_PATH, which Node does not export. */
 const O_PATH = 0o10000000
 
 /**
- * The agent is missing or exited before it responded. If the agent has already started the process, that
- * process loses its stdin.
- *
- * The shells that a worker starts exit in that case, so a retry is safe.
+ * If the agent has already started the process, that process loses its stdin. The shells that a worker starts
+ * exit in that case, so a retry is safe.
  */
 export class NoAnswer extends Error {
   override name = 'NoAnswer'
@@ -43,7 +40,6 @@ const noListener = 'no process listens'
 type AgentRequest = { argv: readonly string[]; tty?: TerminalSize | undefined } | { port: number }
 
 /**
- * Resolves when the process is running.
  * @throws {NoAnswer} if the agent is missing or exits; retry
  * @throws {PodExhausted} if the sandbox has exhausted a resource that the process needs
  * @throws {DriverUnavailable} if terminals are unavailable
@@ -63,7 +59,6 @@ export async function startProcess(
 }
 
 /**
- * Resolves when the connection is open.
  * @throws {PortRefused} if no process is listening on the port
  * @throws {NoAnswer} if the agent is missing or exits; retry
  */
@@ -135,7 +130,6 @@ class AgentProcess implements Process {
     for (const socket of [this.stdin, this.stdout, this.stderr]) socket.destroy()
   }
 
-  /** Works only for processes in a terminal. */
   setSize = (size: TerminalSize): Promise<void> =>
     new Promise((resolve) => {
       if (!this.stdout.writable) return resolve()
@@ -205,10 +199,7 @@ function refusal(why: string): Error {
   return resource ? new PodExhausted(resource, why) : new Error(why)
 }
 
-/**
- * Opens the three connections to the agent through a file descriptor, because a socket's path is limited to
- * 107 bytes.
- */
+/** A socket's path is limited to 107 bytes, so the connections are opened through a file descriptor. */
 function openSockets(path: string): Sockets {
   let fd: number
   try {

@@ -1,12 +1,8 @@
-/**
- * Destroys local sandboxes, which outlive their workers by design. When run as a script, its argument is
- * their directory.
- */
+/** Local sandboxes outlive their workers by design. When run as a script, the argument is their directory. */
 import { killPod } from './kill-pod.ts'
 import { withLock } from './lock.ts'
 import { readPods } from './state.ts'
 
-/** Includes the sandboxes of other installations. @returns the number of sandboxes */
 export async function destroyAllSandboxes(directory: string): Promise<number> {
   const pods = await readPods(directory)
   const results = await Promise.allSettled(

@@ -1,6 +1,4 @@
 /**
- * Runs sandboxes as processes on this machine, for evaluating and developing Sandlot.
- *
  * Any number of workers can share the data directory, which contains all state (`state.ts`). A separate
  * supervisor process (`supervise.sh`) runs each sandbox until its deadline.
  */
@@ -41,7 +39,7 @@ import { agentSocket, type Life, type LocalPod, noteReady, readLife, readPod, re
 const watchIntervalMs = 500
 const pollIntervalMs = 4
 const answerMs = 10_000
-/** How long to wait for an unavailable agent. A killed agent restarts sooner than this. */
+/** A killed agent restarts sooner than this. */
 const agentRetryBudgetMs = 2_000
 
 export class LocalDriver implements Driver {
@@ -58,7 +56,7 @@ export class LocalDriver implements Driver {
   private counting = new AbortController()
 
   /**
-   * Checks how well this machine can isolate sandboxes, and logs how that differs from Kubernetes.
+   * Logs how the isolation on this machine differs from Kubernetes.
    * @throws {SettingsError} if bubblewrap does not work on this machine
    * @throws {ClusterMisconfigured} if the disk is full
    */
@@ -197,7 +195,6 @@ export class LocalDriver implements Driver {
       } catch (error) {
         if (error instanceof PortRefused) throw error
         if (!(error instanceof NoAnswer)) {
-          // The connection may have broken because the sandbox has ended.
           await this.findAlive(name)
           throwUnavailable(error)
         }
@@ -233,10 +230,6 @@ export class LocalDriver implements Driver {
     return pod && (uid === undefined || pod.uid === uid) ? pod : undefined
   }
 
-  /**
-   *
-   * @throws {PodGone} if the pod is dead or does not exist
-   */
   private async findAlive(name: PodName): Promise<LocalPod> {
     const pod = await this.find(name)
     if (!pod) throw new PodGone(`the sandbox ${name.name} does not exist`)

@@ -1,8 +1,6 @@
 /**
- * Ends sandboxes that exceed their inode quota. File systems usually have no per-folder quotas, so workers
- * count the files periodically.
- *
- * Between two counts, a sandbox can exceed its quota by tens of thousands of files.
+ * File systems usually have no per-folder quotas, so workers count the files periodically. Between two
+ * counts, a sandbox can exceed its quota by tens of thousands of files.
  */
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
@@ -13,15 +11,11 @@ import { type LocalPod, podFolder } from './state.ts'
 const run = promisify(execFile)
 const minIntervalMs = 1_000
 const maxIntervalMs = 10_000
-/** Target for the maximum share of time spent counting. {@link maxIntervalMs} takes precedence. */
+/** Target share of time spent counting. {@link maxIntervalMs} takes precedence. */
 const maxDutyCycle = 1 / 30
 const findMs = 30_000
 
-/**
- * Counts each pod's files periodically until the signal aborts.
- * @param max maximum number of files and folders per pod
- * @param onExceeded several workers may call this for the same pod
- */
+/** @param max files and folders per pod */
 export async function enforceInodeQuota(
   directory: string,
   max: number,
@@ -30,7 +24,6 @@ export async function enforceInodeQuota(
   signal: AbortSignal,
 ): Promise<void> {
   const check = async (pod: LocalPod) => {
-    // All other file systems that a sandbox can write to are in memory.
     const workspace = join(podFolder(directory, pod.name), 'workspace')
     if ((await countEntries(workspace, max + 1)) > max) await onExceeded(pod)
   }
@@ -47,10 +40,8 @@ export async function enforceInodeQuota(
 }
 
 /**
- * Counts the files and folders below a folder, up to `max`, without following links. `find` also descends
- * into folders whose paths exceed the kernel's length limit.
- *
- * An unreadable folder counts as one.
+ * Counts at most `max`, without following links. `find` also descends into folders whose paths exceed the
+ * kernel's length limit. An unreadable folder counts as one.
  */
 async function countEntries(top: string, max: number): Promise<number> {
   const script = 'find "$2" -mindepth 1 -printf . 2>/dev/null | head -c "$1" | wc -c'

@@ -1,4 +1,3 @@
-/** Destroys a sandbox, including its processes, control groups and files. */
 import { execFile } from 'node:child_process'
 import { readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -19,13 +18,13 @@ export async function killPod(directory: string, pod: LocalPod): Promise<void> {
   await removeFiles(directory, pod)
 }
 
-/** Ends a pod that has exceeded a limit, and records the reason. The caller must hold the pod's lock. */
+/** The caller must hold the pod's lock. */
 export async function evictPod(directory: string, pod: LocalPod, why: string): Promise<void> {
   await writeFile(join(podFolder(directory, pod.name), 'evicted'), why, { mode: 0o600 })
   await endProcesses(directory, pod)
 }
 
-/** Kills all processes in the pod except the first one, which then starts a new agent. */
+/** Spares the first process, which then starts a new agent. */
 export async function killProcessesInside(directory: string, pod: LocalPod): Promise<void> {
   const first = await findFirstProcess(directory, pod, await readSupervisor(directory, pod.name))
   if (!first) throw new Error('the first process of the sandbox was not found')
@@ -37,9 +36,7 @@ export async function killProcessesInside(directory: string, pod: LocalPod): Pro
   if (isAlive(oldest)) throw new Error('the processes of the sandbox did not end')
 }
 
-/**
- * Ends the pod by killing its first process. The kernel then kills all other processes in the pid namespace.
- */
+/** When the first process is killed, the kernel kills all other processes in the pid namespace. */
 async function endProcesses(directory: string, pod: LocalPod): Promise<void> {
   const supervisor = await readSupervisor(directory, pod.name)
   const first = await findFirstProcess(directory, pod, supervisor)
@@ -49,23 +46,19 @@ async function endProcesses(directory: string, pod: LocalPod): Promise<void> {
   if (supervisor && (isAlive(supervisor) || !first)) await endByForce(directory, pod, supervisor)
 }
 
-/** Ends a sandbox that is still starting, or that did not end after its first process was killed. */
+/** For a sandbox that is still starting, or that did not end after its first process was killed. */
 async function endByForce(directory: string, pod: LocalPod, supervisor: ProcessId): Promise<void> {
   kill(supervisor)
   const workspace = join(podFolder(directory, pod.name), 'workspace')
   for (const name of await readdir('/proc')) {
     if (!/^\d+$/.test(name) || Number(name) === process.pid) continue
-    // The path is among the arguments of `timeout` and bwrap.
     const line = (await readText(`/proc/${name}/cmdline`).catch(() => '')) ?? ''
     if (line.split('\0').includes(workspace)) killPid(Number(name))
   }
   await waitForEnd(supervisor)
 }
 
-/**
- * Returns the sandbox's first process, whose pid bwrap recorded. Checks its mounts, because the pid may have
- * been reused.
- */
+/** bwrap recorded the pid of the first process. The pid may have been reused, so the mounts are checked. */
 async function findFirstProcess(
   directory: string,
   pod: LocalPod,
@@ -77,7 +70,6 @@ async function findFirstProcess(
     const pid = Number(/"child-pid": (\d+)/.exec(status)?.[1])
     const mounts = pid ? await readText(`/proc/${pid}/mountinfo`).catch(() => undefined) : undefined
     if (mounts?.includes(`/${pod.name}/workspace /workspace `)) return identify(pid)
-    // bwrap may not have started it yet.
     if (!supervisor || !isAlive(supervisor) || performance.now() > end) return undefined
     await sleep(pollIntervalMs)
   }
@@ -96,8 +88,8 @@ async function removeFiles(directory: string, pod: LocalPod): Promise<void> {
 }
 
 /**
- * Falls back to `rm`, because the user may have created folders without permissions, or with paths that
- * exceed the kernel's length limit.
+ * Falls back to `rm`, because folders may lack permissions, or have paths that exceed the kernel's length
+ * limit.
  */
 async function removeTree(path: string): Promise<void> {
   try {

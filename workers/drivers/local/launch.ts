@@ -1,4 +1,4 @@
-/** Starts a sandbox in several steps. If a worker dies between two steps, another worker can continue. */
+/** If a worker dies between two steps, another worker can continue. */
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -28,10 +28,7 @@ const draftPrefix = '.new-'
 const maxDraftAgeMs = 60_000
 const startTimeoutMs = 2_000
 
-/**
- * Creates a pod, returns the existing one, or resumes a creation whose worker died. The caller must hold the
- * pod's lock.
- */
+/** Resumes a creation whose worker died. The caller must hold the pod's lock. */
 export async function createLocalPod(
   directory: string,
   machine: Machine,
@@ -45,7 +42,6 @@ export async function createLocalPod(
   return pod
 }
 
-/** Removes incomplete folders of workers that died while creating a pod. */
 export async function removeDrafts(directory: string): Promise<void> {
   for (const name of await readdir(directory)) {
     if (!name.startsWith(draftPrefix) && !name.startsWith('.trial-')) continue
@@ -122,14 +118,10 @@ async function startSupervisor(directory: string, machine: Machine, pod: LocalPo
   }
 }
 
-/** Linux's O_CLOEXEC, which Node does not export. */
 const O_CLOEXEC = 0o2000000
 let inherited: number[] | undefined
 
-/**
- * Replaces inherited descriptors above {@link listenerFd} with `fd`. Node closes only the first few of them
- * in a child process.
- */
+/** Node closes only the first few inherited descriptors in a child process. */
 function maskInherited(fd: number): (number | 'ignore')[] {
   inherited ??= readdirSync('/proc/self/fd').map(Number).filter(isInherited)
   const mask = Array<number | 'ignore'>(Math.max(listenerFd, ...inherited) - listenerFd).fill('ignore')
@@ -148,17 +140,13 @@ function isInherited(fd: number): boolean {
 }
 
 /**
- * Temporary name of the agent's socket, to which no process connects. This process therefore never accepts a
- * connection that was meant for the sandbox.
+ * No process connects to this name, so this process never accepts a connection that was meant for the
+ * sandbox.
  */
 const unpublishedName = 'agent.new'
 
-/**
- * Creates the listening socket that the sandbox inherits. Closing the socket in this process deletes its
- * original path, so the path is renamed first.
- */
+/** Closing the socket in this process deletes its original path, so the path is renamed first. */
 async function bindAgentSocket(folder: string): Promise<{ fd: number; close(): void }> {
-  // Left by a worker that died.
   await rm(join(folder, unpublishedName), { force: true })
   // Uses a descriptor of the folder, because the path of a socket is limited to 107 bytes.
   const parent = await open(folder, constants.O_DIRECTORY | constants.O_RDONLY)
@@ -174,10 +162,7 @@ async function bindAgentSocket(folder: string): Promise<{ fd: number; close(): v
   }
 }
 
-/**
- * Waits until the supervisor has started the sandbox, or has exited because its worker died before writing
- * `go`. Returns after at most two seconds.
- */
+/** Returns after at most two seconds, or when the supervisor has exited because its worker died. */
 async function waitForStart(directory: string, name: string): Promise<void> {
   const end = performance.now() + startTimeoutMs
   while (performance.now() < end) {

@@ -7,10 +7,6 @@ import { DriverUnavailable } from '../driver.ts'
 const retryEveryMs = 5
 const retryBudgetMs = 30_000
 
-/**
- *
- * @throws {DriverUnavailable} if the lock could not be acquired within 30 seconds
- */
 export async function withLock<T>(directory: string, name: string, work: () => Promise<T>): Promise<T> {
   const server = await takeLock(lockAddress(directory, name))
   try {
@@ -31,10 +27,7 @@ async function takeLock(address: string): Promise<Server> {
   }
 }
 
-/**
- * Returns the address of an abstract socket that represents the lock. The kernel lets only one process bind
- * it, and releases it when that process exits.
- */
+/** The kernel lets only one process bind an abstract socket, and releases it when that process exits. */
 function lockAddress(directory: string, name: string): string {
   const id = createHash('sha256').update(`${directory}\n${name}`).digest('hex').slice(0, 40)
   return `\0sandlot-${id}`

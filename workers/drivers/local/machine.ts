@@ -1,4 +1,3 @@
-/** Determines how well this machine can isolate sandboxes, and describes this to operators. */
 import { spawnSync } from 'node:child_process'
 import {
   chownSync,
@@ -23,7 +22,7 @@ import type { Isolation } from './state.ts'
 
 export interface Machine {
   isolation: Isolation
-  /** Whether the worker runs as root. Every sandbox then has a separate user ID on the host. */
+  /** If true, every sandbox has a separate user ID on the host. */
   isRoot: boolean
   cgroups: CgroupParent[]
   limits: Limits
@@ -32,7 +31,7 @@ export interface Machine {
   view: SystemView
 }
 
-/** Number of processes that the agent and its helpers need, in addition to the user's processes. */
+/** The agent and its helpers need these processes in addition to the user's. */
 const agentProcesses = 24
 
 const remedy =
@@ -43,10 +42,7 @@ const remedy =
 const codeFolder = import.meta.dirname
 const projectFolder = resolve(codeFolder, '../../..')
 
-/**
- * Determines the strongest isolation that works on this machine.
- * @throws {SettingsError} if bubblewrap does not work; the message contains the remedy
- */
+/** @throws {SettingsError} if bubblewrap does not work; the message contains the remedy */
 export function examineMachine(settings: Settings): Machine {
   const { directory } = settings.local
   const isRoot = process.getuid?.() === 0
@@ -91,7 +87,6 @@ export function describeIsolation({ isolation, cgroups, view }: Machine): string
   return `${namespaces}${filter}; control groups limit ${limited.length === 0 ? 'nothing' : limited.join(', ')}`
 }
 
-/** Returns one sentence for each way in which the isolation is weaker than on Kubernetes. */
 export function listWeaknesses(machine: Machine): string[] {
   const { isolation, cgroups, isRoot, view } = machine
   const limited = new Set<Controller>(cgroups.flatMap((parent) => parent.controllers))
@@ -110,10 +105,6 @@ export function listWeaknesses(machine: Machine): string[] {
   return weaknesses.filter((weakness) => weakness !== false)
 }
 
-/**
- *
- * @returns undefined on success; otherwise the error message
- */
 function tryIsolation(
   isolation: Isolation,
   directory: string,
@@ -178,10 +169,6 @@ function readSystemView(directory: string, bwrap: string): SystemView {
   }
 }
 
-/**
- *
- * @returns undefined if this processor architecture is not supported
- */
 function writeFilters(directory: string): SystemView['filters'] {
   const whole = buildFilter(process.arch)
   const unsharing = buildFilter(process.arch, { mayUnshareUser: true })
@@ -200,7 +187,7 @@ function writeAtomically(path: string, content: string | Buffer): string {
   return path
 }
 
-/** Writes the files for a sandbox's `/etc`. They do not reveal the host's users and host names. */
+/** These files do not reveal the host's users and host names. */
 function writeEtc(directory: string): SystemView['etc'] {
   const files = {
     passwd: `root:x:0:0:root:/root:/bin/sh\nsandbox:x:${sandboxUser}:${sandboxUser}::/workspace:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n`,
@@ -216,10 +203,7 @@ function writeEtc(directory: string): SystemView['etc'] {
   })
 }
 
-/**
- * Picks a random user ID that no user of this machine has.
- * @param map the content of `/proc/self/uid_map`, because a container may have only a few user IDs
- */
+/** @param map the content of `/proc/self/uid_map`, because a container may have only a few user IDs */
 export function pickHostUid(map: string, random = Math.random()): number {
   const ranges = map
     .trim()

@@ -1,10 +1,9 @@
-/** Identifies a process by its pid, its start time and the machine's boot ID, because pids are reused. */
+/** Pids are reused, so a process is identified by its pid, its start time and the machine's boot ID. */
 import { readFileSync } from 'node:fs'
 import { readStat } from '../../../shared/platform/process-stat.mjs'
 
 export interface ProcessId {
   pid: number
-  /** The start time in clock ticks, and the boot ID. */
   started: string
 }
 
@@ -24,7 +23,7 @@ export function kill(id: ProcessId): void {
 }
 
 /**
- * Sends SIGKILL. Does nothing if the process does not exist.
+ * Does nothing if the process does not exist.
  * @param pid a pid, or the negative ID of a process group
  */
 export function killPid(pid: number): void {

@@ -11,10 +11,7 @@ const unitFactors: Record<string, number> = {
   Ti: 2 ** 40,
 }
 
-/**
- * Parses a Kubernetes quantity. For example, `500m` is 0.5 and `512Mi` is 536,870,912.
- * @throws {Error} if the text is not a quantity
- */
+/** For example, `500m` is 0.5 and `512Mi` is 536,870,912. */
 export function readQuantity(text: string): number {
   const [, digits, unit] = /^([\d.]+)([A-Za-z]*)$/.exec(text) ?? []
   const factor = unitFactors[unit ?? '']

@@ -1,11 +1,10 @@
 /**
- * Builds a seccomp filter: a classic BPF program that the kernel runs before each system call. The filter
- * rejects system calls that container runtimes also reject by default and that sandboxes do not need.
- *
- * Programs for a different architecture, such as 32-bit programs, do not run.
+ * The kernel runs this classic BPF program before each system call. The filter rejects system calls that
+ * container runtimes also reject by default. Programs for a different architecture, such as 32-bit programs,
+ * do not run.
  */
 
-/** A system call's numbers on x86-64 and arm64. From 424 on, the numbers are the same on both. */
+/** From 424 on, the numbers are the same on both architectures. */
 type Numbers = readonly [x64: number | undefined, arm64: number | undefined]
 
 /** These system calls fail with ENOSYS, so that libraries fall back to older calls. */
@@ -64,13 +63,11 @@ const refused: Record<string, Numbers> = {
   iopl: [172, undefined],
 }
 
-/** System calls that are rejected depending on their first argument. */
 const unshare: Numbers = [272, 97]
 const clone: Numbers = [56, 220]
 const socket: Numbers = [41, 198]
 
 const cloneNewUser = 0x10000000
-/** The flags CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWPID and CLONE_NEWNET. */
 const cloneNewOthers = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x20000000 | 0x40000000
 /** Sockets that connect a virtual machine to its host. Network namespaces do not confine them. */
 const AF_VSOCK = 40
@@ -79,12 +76,10 @@ const architectures: Record<string, { audit: number; column: 0 | 1 }> = {
   x64: { audit: 0xc000003e, column: 0 },
   arm64: { audit: 0xc00000b7, column: 1 },
 }
-/** On x86-64, system call numbers from this one on belong to the x32 ABI. */
 const x32Bit = 0x40000000
 
 const EPERM = 1
 const ENOSYS = 38
-/** Byte offsets of fields in the kernel's `seccomp_data`, the input of a filter. */
 const offsets = { number: 0, architecture: 4, firstArgument: 16 }
 const retAllow = 0x7fff0000
 const retErrno = 0x00050000
@@ -92,20 +87,14 @@ const retErrno = 0x00050000
 const load = (offset: number) => instruction(0x20, offset)
 const answer = (value: number) => instruction(0x06, value)
 const fail = (errno: number) => answer(retErrno | errno)
-/**
- * Continues with the next instruction if the loaded value equals `value`, and skips `skip` instructions if
- * not.
- */
 const equals = (value: number, skip: number) => instruction(0x15, value, 0, skip)
 const differs = (value: number, skip: number) => instruction(0x15, value, skip, 0)
 const reaches = (value: number, skip: number) => instruction(0x35, value, 0, skip)
 const hasAnyOf = (bits: number, skip: number) => instruction(0x45, bits, 0, skip)
 
 /**
- *
- * @param arch the architecture, as in `process.arch`
+ * @param arch as in `process.arch`
  * @param mayUnshareUser whether `unshare` is allowed to create a user namespace
- * @returns undefined if the architecture is not supported
  */
 export function buildFilter(
   arch: string,
@@ -134,7 +123,7 @@ export function buildFilter(
   ])
 }
 
-/** Encodes a BPF instruction (`sock_filter`). Its layout is the same on both architectures. */
+/** The layout of a BPF instruction (`sock_filter`) is the same on both architectures. */
 function instruction(code: number, value: number, ifTrue = 0, ifFalse = 0): Buffer {
   const bytes = Buffer.alloc(8)
   bytes.writeUInt16LE(code, 0)

@@ -19,7 +19,6 @@ import { isAlive, type ProcessId } from './process-id.ts'
 export interface LocalPod {
   name: string
   uid: string
-  /** Absent for a warm pod. */
   sandboxId?: string | undefined
   installationId: string
   /**
@@ -29,7 +28,6 @@ export interface LocalPod {
   born: number
   deadline: number
   isolation: Isolation
-  /** The sandbox's user ID on the host. Absent if it is the worker's own. */
   hostUid?: number
   cgroups: string[]
 }
@@ -96,8 +94,7 @@ const dead = (reason: PodDeath['reason'], detail: string): Life => ({
 })
 
 /**
- * Returns the file system's time, in milliseconds since 1970. Workers compare it with the modification times
- * of a supervisor's files.
+ * In milliseconds since 1970. Workers compare this time with the modification times of a supervisor's files.
  */
 export async function readTime(directory: string): Promise<number> {
   const path = join(directory, clockFile)
@@ -105,7 +102,7 @@ export async function readTime(directory: string): Promise<number> {
   return (await stat(path)).mtimeMs
 }
 
-/** Records that the pod became ready, so that a later exit is not counted as a failed start. */
+/** A later exit of a ready pod is not counted as a failed start. */
 export async function noteReady(directory: string, pod: LocalPod): Promise<void> {
   await writeFile(join(podFolder(directory, pod.name), 'ready'), '').catch(ignoreMissing)
 }
@@ -113,7 +110,6 @@ export async function noteReady(directory: string, pod: LocalPod): Promise<void>
 export const readSupervisor = (directory: string, name: string): Promise<ProcessId | undefined> =>
   readJson<ProcessId>(join(podFolder(directory, name), 'supervisor.json'))
 
-/** Returns undefined if the file does not exist. */
 export async function readText(path: string): Promise<string | undefined> {
   return readFile(path, 'utf8').catch(ignoreMissing)
 }
