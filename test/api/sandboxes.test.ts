@@ -1,4 +1,3 @@
-/** Sandboxes through the API: create, get, list, destroy. */
 import { describe, expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
 import { newSandboxId } from '../../shared/data/ids.ts'
@@ -114,7 +113,7 @@ describe('create', () => {
   test('reports that a sandbox was destroyed while it was starting', async () => {
     await using slow = await startWorld()
     const alice = await slow.account()
-    // The worker is frozen, and its liveness timeout has not passed.
+    // The worker is frozen, but its liveness timeout has not elapsed.
     slow.workers[0]!.signal('SIGSTOP')
     const creating = alice.call('createSandbox')
     creating.catch(() => {})
