@@ -1,6 +1,6 @@
 /**
  * Uses every operation through a generated client, and prints their names. clients.soak.ts runs this file.
- * Arguments: service URL, email domain.
+ * Arguments: service URL, email address.
  */
 import assert from 'node:assert/strict'
 import { createClient, createConfig } from './sdk/client/index.ts'
