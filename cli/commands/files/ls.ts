@@ -64,7 +64,7 @@ async function longLine(entries: FileEntry[]) {
   }
 }
 
-/** Formats a mode such as `644` as `rw-r--r--`, including the setuid, setgid and sticky bits. */
+/** Formats `644` as `rw-r--r--`, with setuid, setgid and sticky bits. */
 function permissions(mode: string): string {
   const bits = Number.parseInt(mode, 8)
   const special = ['s', 's', 't'].map((letter, index) => ((bits >> (11 - index)) & 1 ? letter : undefined))

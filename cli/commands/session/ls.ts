@@ -25,7 +25,7 @@ export const define = defineCommand<PageOptions & { all?: boolean; state: Listed
     const query = { state: options.all ? ('all' as const) : options.state, ...readPage(options) }
     const page = await api.call('listSandboxes', { query })
     const chosen = await chosenSession(settings)
-    // Programs read the first column as an id, so marks are shown only at a terminal.
+    // The first column is an id for programs, so only terminals show marks.
     const marks =
       process.stdout.isTTY && !output.quiet && page.data.some((one) => isChosen(one, chosen?.value))
     const mark = (text: string, isMarked = false) => (marks ? `${isMarked ? '*' : ' '} ${text}` : text)
