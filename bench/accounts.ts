@@ -1,7 +1,7 @@
 /**
- * Sends traffic at the rate limit of 1,000 accounts for a minute, through two API processes. Half of the accounts send
- * as many requests as allowed, and half send three times as many. Every response is checked against the token bucket
- * rule.
+ * Sends the maximum traffic of 1,000 accounts for a minute through two APIs.
+ * Half of the accounts send three times as much as allowed. Every response is checked against the token
+ * bucket rule.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { makeApiKey } from '../api/auth/api-keys.ts'
@@ -15,10 +15,10 @@ import { addressOf, type Stack, startStack } from './stack.ts'
 const accounts = 1_000
 const limit = 20
 const ms = Number(process.env.BENCH_ACCOUNTS_MS ?? 60_000)
-/** Refill interval of the token bucket plus 2 %, in milliseconds, so that network delays cannot add up to a token. */
+/** Refill interval in milliseconds plus 2 %, so that network delays never add up to a token. */
 const politeMs = (60_000 / limit) * 1.02
 const greedyMs = 60_000 / limit / 3
-/** Number of tokens of the full bucket that are used immediately. The remaining ones allow for network delays. */
+/** Number of tokens used immediately. The others allow for network delays. */
 const atFirst = limit - 4
 const connectionsEach = 48
 
@@ -66,7 +66,7 @@ export const limits: Part = {
 
 const sum = (values: number[]) => values.reduce((a, b) => a + b, 0)
 
-/** Inserts accounts directly into the database. Returns one API key for each account. */
+/** Inserts accounts directly into the database. Returns one API key per account. */
 export async function makeAccounts(stack: Stack, count: number): Promise<string[]> {
   const db = openDatabase(stack.services.databaseUrl, { connections: 2 })
   const made = Array.from({ length: count }, (_, at) => ({ id: `acc_${at}`, ...makeApiKey() }))
@@ -85,7 +85,7 @@ export async function makeAccounts(stack: Stack, count: number): Promise<string[
 
 type Send = ((api: number, request: Buffer) => Promise<number>) & { close(): void }
 
-/** Opens connections to every API process. A request waits until a connection is free. */
+/** Opens connections to every API. Requests wait for a free connection. */
 async function openPool(stack: Stack): Promise<Send> {
   const pools = await Promise.all(
     stack.apis.map(async (api) => {
@@ -124,7 +124,7 @@ async function useAccount(key: string, at: number, send: Send, end: number): Pro
     if (status !== 404 && status !== 429) throw new Error(`the API answered ${status}`)
     history.push({ from, to: performance.now(), allowed: status === 404 })
   }
-  // Staggers the start of the accounts.
+  // Staggers the accounts.
   await sleep((at / accounts) * Math.min(10_000, ms / 4))
   if (isPolite) for (let first = 0; first < atFirst; first++) await one()
   for (let next = performance.now(); next < end; next += everyMs) {

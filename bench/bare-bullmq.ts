@@ -1,4 +1,4 @@
-/** Baseline for comparison: a BullMQ worker with the same concurrency, whose jobs do nothing. */
+/** Baseline: a BullMQ worker whose jobs do nothing. */
 import { Worker } from 'bullmq'
 import { pino } from 'pino'
 import { connectRedis } from '../shared/platform/redis.ts'

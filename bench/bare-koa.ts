@@ -1,4 +1,4 @@
-/** Baseline for comparison: a Koa server that always returns a response as large as a sandbox in JSON. */
+/** Baseline: a Koa server with a fixed response as large as a sandbox. */
 import Koa from 'koa'
 
 const sandbox = { id: `sbx_${'0'.repeat(26)}`, state: 'active', metadata: {}, filler: 'x'.repeat(400) }

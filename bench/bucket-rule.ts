@@ -1,13 +1,15 @@
-/** Checks a token bucket from outside. The bucket took each token at an unknown time between request and response. */
+/**
+ * Checks a token bucket from outside. Each token was taken at an unknown time between request and response.
+ */
 
 export interface BucketAnswer {
-  /** Times of the request and its response by one clock, in milliseconds. */
+  /** Times of request and response in milliseconds, by the same clock. */
   from: number
   to: number
   allowed: boolean
 }
 
-/** @param limit number of tokens per minute, which is also the number of tokens in a full bucket */
+/** @param limit tokens per minute, which is also the bucket's capacity */
 export function mistakesOf(history: BucketAnswer[], limit: number): { refused: number; letThrough: number } {
   const perMs = limit / 60_000
   const allowed = history.filter((each) => each.allowed).sort((a, b) => a.from - b.from)
@@ -18,7 +20,7 @@ export function mistakesOf(history: BucketAnswer[], limit: number): { refused: n
   }
 }
 
-/** Reports whether the bucket had a token even if every earlier token was taken as late as possible. */
+/** True even if all earlier tokens were taken as late as possible. */
 function surelyHadToken(asked: BucketAnswer, allowed: BucketAnswer[], limit: number, perMs: number): boolean {
   let missing = 0
   let at = Number.NEGATIVE_INFINITY
@@ -32,7 +34,7 @@ function surelyHadToken(asked: BucketAnswer, allowed: BucketAnswer[], limit: num
   return missing + 1 <= limit
 }
 
-/** Reports whether more tokens were taken in some period than a full bucket and its longest possible refill allow. */
+/** True if some period has more tokens than a full bucket and the maximum refill. */
 function isTooMany(allowed: BucketAnswer[], last: number, limit: number, perMs: number): boolean {
   const end = allowed[last]!.to
   return allowed

@@ -1,4 +1,6 @@
-/** Compares 30 concurrent sandbox creations, with and without a warm pool, to 30 concurrent `kubectl run` commands. */
+/**
+ * Compares 30 concurrent creations, with and without a warm pool, to 30 concurrent `kubectl run` commands.
+ */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type CreateResult, createOne } from './create-one.ts'
 import { makeNamespace } from './namespace.ts'
@@ -9,7 +11,7 @@ import { type Stack, startStack } from './stack.ts'
 const atOnce = Number(process.env.BENCH_BURST ?? 30)
 const poolSize = Math.ceil(atOnce / 3)
 const rounds = Number(process.env.BENCH_BURST_ROUNDS ?? 2)
-/** Pause after each round, in which its pods end and the pool refills. */
+/** Milliseconds after each round, in which pods end and the pool refills. */
 const pauseMs = 20_000
 
 export const burst: Part = {

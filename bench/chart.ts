@@ -1,4 +1,4 @@
-/** Draws an SVG bar chart. Each bar ends at the median. A line marks the 90th percentile and ends at the 99th. */
+/** An SVG bar chart. Bars end at the median, and lines extend from the 90th to the 99th percentile. */
 
 export interface Bar {
   label: string
@@ -18,7 +18,7 @@ const width = { label: 330, bars: 420, figures: 200 }
 const height = { title: 30, bar: 20, gap: 18 }
 const colours = { ours: '#2563eb', theirs: '#9ca3af' }
 
-/** Draws the panels below each other. Each panel has a separate scale that starts at zero. */
+/** Stacks the panels. Each has a separate scale that starts at zero. */
 export function drawChart(panels: Panel[]): string {
   let top = 10
   const parts = panels.map((panel) => {
@@ -55,7 +55,7 @@ function drawBar({ label, ours, median, p90, p99 }: Bar, y: number, longest: num
   ].join('')
 }
 
-/** Formats a figure with three significant digits. */
+/** Rounds to three significant digits. */
 export function shown(value: number): string {
   if (value >= 100) return Math.round(value).toLocaleString('en')
   return value >= 10 ? value.toFixed(1) : value.toFixed(2)

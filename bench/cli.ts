@@ -1,7 +1,6 @@
 /**
- * `node bench/cli.ts`: measures the client's startup time as a multiple of the time that `node -e 0` takes in the same
- * run. Exits with 1 if a command exceeds its budget. The service is a stub that responds immediately, so only the
- * client is measured.
+ * `node bench/cli.ts`: measures the client's start relative to `node -e 0`. Exits with 1 above the budget.
+ * The service is a stub that responds immediately.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createServer } from 'node:http'
@@ -15,14 +14,14 @@ import { openTerminal } from '../test/cli/terminal.ts'
 import { median, percentile, table } from './figures.ts'
 
 const rounds = Number(process.argv[2] ?? 21)
-/** Number of warm-up rounds, which fill the caches of the disk and of V8 and are not counted. */
+/** Uncounted rounds that fill the caches of the disk and of V8. */
 const warmUp = 2
 
 interface Measure {
   name: string
-  /** Maximum time, as a multiple of the time that bare Node takes. */
+  /** Maximum, as a multiple of Node's own start time. */
   budget?: number
-  /** Runs the command and returns its duration, in milliseconds. */
+  /** Returns the duration in milliseconds. */
   run: () => Promise<number>
 }
 

@@ -1,7 +1,7 @@
 /**
- * Counts a process's requests to the API server (FLEET_SERVER) by kind, and writes the counts to
- * FLEET_COUNTS/<pid>.json every half second. The module is preloaded into every API and worker process. The API
- * server's own counter does not distinguish between clients, and others may use the same cluster.
+ * Counts requests to the API server by kind, and writes the counts to FLEET_COUNTS/<pid>.json. Preloaded into
+ * APIs and workers.
+ * The API server's own counter does not distinguish between clients.
  */
 import { subscribe } from 'node:diagnostics_channel'
 import { renameSync, writeFileSync } from 'node:fs'
@@ -15,7 +15,7 @@ function count(method: string, path: string): void {
   counts[kind] = (counts[kind] ?? 0) + 1
 }
 
-/** Returns the kind of a request, such as `GET pods/exec`, `WATCH events` or `LIST pods`. */
+/** For example `GET pods/exec`, `WATCH events` or `LIST pods`. */
 function kindOf(method: string, { pathname, searchParams }: URL): string {
   const parts = pathname.replace(/^\/(api|apis\/[^/]+)\/[^/]+\//, '').split('/')
   const [resource, name, subresource] = parts[0] === 'namespaces' && parts.length > 2 ? parts.slice(2) : parts
@@ -33,7 +33,7 @@ if (FLEET_SERVER && FLEET_COUNTS) {
     const { request } = message as { request: { origin: string | URL; method: string; path: string } }
     if (new URL(request.origin).host === host) count(request.method, request.path)
   })
-  // Execs are WebSockets, which `ws` opens through Node's HTTP client.
+  // Execs are WebSockets, which `ws` opens with Node's HTTP client.
   subscribe('http.client.request.start', (message) => {
     const { request } = message as { request: import('node:http').ClientRequest }
     if (request.getHeader('host') === host) count(request.method, request.path)

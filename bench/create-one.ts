@@ -1,12 +1,10 @@
-/** Creates one sandbox over HTTP and measures the time. */
 import { timed } from './part.ts'
 import type { Stack } from './stack.ts'
 
 export interface CreateResult {
   id: string
-  /** Time until a command can run, in milliseconds. */
+  /** Milliseconds until a command can run. */
   ms: number
-  /** Whether the sandbox claimed a warm pod. */
   isClaimed: boolean
 }
 

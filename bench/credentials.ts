@@ -1,6 +1,5 @@
 /**
- * Measures the CPU time that authentication and rate limiting take for each request, compared with a plain round trip
- * to Redis.
+ * Measures the CPU time of authentication and rate limiting per request, compared with a round trip to Redis.
  */
 import type { RedisCommander } from 'ioredis'
 import { type App, openApp } from '../api/app.ts'
@@ -16,7 +15,7 @@ const requests = 10_000
 const rounds = 20
 const inFlight = [1, 8, 32]
 const maxUs = 30
-/** Minimum number of requests in flight for a verdict. With fewer, waking up between responses dominates the cost. */
+/** With fewer requests in flight, waking up between responses dominates the cost. */
 const busy = 8
 
 export const credentials: Part = {
@@ -94,13 +93,13 @@ export const credentials: Part = {
   },
 }
 
-/** Runs the steps of `api/http/route.ts` that precede validation. */
+/** The steps of `api/http/route.ts` before validation. */
 async function enter(app: App, header: string): Promise<void> {
   const { id, overrides } = await authenticate(app, 'key', header, () => '127.0.0.1')
   await app.buckets.take('sandbox_ops', id, overrides.sandbox_ops)
 }
 
-/** Returns the average user and system time of a call, in microseconds. */
+/** Returns average user and system time per call, in microseconds. */
 async function costOf(count: number, work: () => Promise<void>): Promise<number> {
   const started = process.cpuUsage()
   await many(count, requests, work)
@@ -117,7 +116,7 @@ async function many(inFlight: number, count: number, work: () => Promise<void>):
   )
 }
 
-/** Returns the number of scripts that clients have run. Commands inside the scripts are not counted. */
+/** Excludes commands inside scripts. */
 async function scriptsRun(redis: RedisCommander): Promise<number> {
   const stats = await redis.info('commandstats')
   return Number(/cmdstat_evalsha:calls=(\d+)/.exec(stats)?.[1] ?? 0)

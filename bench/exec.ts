@@ -1,9 +1,8 @@
 /**
- * Measures how long `true` takes in a pod, alternating between kubectl, the client library's exec, and Sandlot's API
- * with and without a slot. First, one command is in flight at a time, and then 20, each in a separate sandbox.
- *
- * Clients pause between commands, as people and agents do, and the next slot is opened during the pause. The workers'
- * metrics show whether each command found a slot as its row says. Other commands are counted but excluded.
+ * Measures `true` in a pod with kubectl, the client library, and Sandlot's API with and without a slot.
+ * First one command is in flight, then 20. Clients pause between commands, and the next slot opens in the
+ * meantime.
+ * Commands that did not find the expected slot are counted but excluded.
  */
 import { execFile } from 'node:child_process'
 import { PassThrough } from 'node:stream'
@@ -18,19 +17,19 @@ import { kubeconfig, type Part, type Row, timed } from './part.ts'
 import { type Stack, startStack } from './stack.ts'
 
 const sandboxes = 20
-/** Number of warm-up rounds, in which caches fill and code is compiled. They are not counted. */
+/** Uncounted rounds that fill caches and compile code. */
 const warmUp = 2
-/** Pause between commands. Opening a slot takes about 55 ms on the test node's two cores, and each use opens two. */
+/** Milliseconds between commands. Opening a slot takes about 55 ms on two cores, and each use opens two. */
 const pauseMs = (inFlight: number) => 250 + 125 * inFlight
 
-/** Limits that the results must meet: milliseconds, and a fraction of kubectl's median. */
+/** Limits for the results: milliseconds, and a fraction of kubectl's median. */
 const limits = { slotMs: 15, ofKubectl: 1 / 5 }
 
 interface Way {
   name: string
-  /** Runs `true` in a sandbox. Throws if the command fails. */
+  /** @throws if the command fails */
   run(id: string): Promise<unknown>
-  /** The kind of slot that each command must find, and how to prepare it. */
+  /** The kind of slot that each command must find. */
   finds?: 'warm' | 'cold'
   prepare?(id: string): Promise<void>
 }
@@ -56,7 +55,7 @@ function throughKubectl({ kubeconfig, namespace }: Cluster): Way {
   }
 }
 
-/** Returns kubectl's version, or undefined if kubectl is not installed. */
+/** Returns undefined if kubectl is not installed. */
 async function versionOfKubectl(): Promise<string | undefined> {
   try {
     const { stdout } = await execFileAsync(process.env.KUBECTL ?? 'kubectl', ['version', '--client'])
@@ -66,7 +65,6 @@ async function versionOfKubectl(): Promise<string | undefined> {
   }
 }
 
-/** Runs one exec with the client library, and waits for its status. */
 function execInPod({ kubeconfig, namespace }: Cluster) {
   const config = new KubeConfig()
   config.loadFromFile(kubeconfig)
@@ -82,7 +80,7 @@ function execInPod({ kubeconfig, namespace }: Cluster) {
   }
 }
 
-/** Shell command that kills a sandbox's waiting shells, so that the next command finds no slot. */
+/** Kills a sandbox's waiting shells, so that the next command finds no slot. */
 const killSlots = `kill -KILL $(grep -l 'IFS= [r]ead' /proc/[0-9]*/cmdline | cut -d / -f 3) 2>/dev/null; true`
 
 async function throughApi(stack: Stack, id: string): Promise<void> {
@@ -105,7 +103,6 @@ function waysOf(stack: Stack, cluster: Cluster, hasKubectl: boolean): Way[] {
   ]
 }
 
-/** Runs one command in each sandbox concurrently. */
 async function runOnce(stack: Stack, way: Way, ids: string[]): Promise<Times> {
   await sleep(pauseMs(ids.length))
   if (way.prepare) {
@@ -117,7 +114,7 @@ async function runOnce(stack: Stack, way: Way, ids: string[]): Promise<Times> {
   if (!way.finds) return { counted: times, leftOut: 0 }
   const after = await stack.countOutcomes('sandlot_slots_total')
   const found = (after[way.finds] ?? 0) - (before[way.finds] ?? 0)
-  // Excludes all commands of the round, because the counter does not show which command differed.
+  // Excludes the whole round, because the counter does not show which command differed.
   return found === ids.length ? { counted: times, leftOut: 0 } : { counted: [], leftOut: ids.length }
 }
 
@@ -161,7 +158,7 @@ export const exec: Part = {
       ids.push(String((await stack.request('POST', '/v1/sandboxes', {})).id))
     }
     const ways = waysOf(stack, cluster, kubectl !== undefined)
-    // Runs the parts in this order, so that code is already compiled for the few commands of the second part.
+    // The second part has few commands, so it runs after the code is compiled.
     const twenty = await measure(stack, ways, () => ids, rounds.twenty)
     const one = await measure(stack, ways, (round) => [ids[round % ids.length]!], rounds.one)
     await Promise.all(ids.map((id) => stack.request('DELETE', `/v1/sandboxes/${id}`)))

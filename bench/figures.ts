@@ -1,7 +1,6 @@
-/** Statistics and tables for the benchmarks. */
 import { cpus } from 'node:os'
 
-/** @param share the percentile as a fraction: 0.5 for the median, 0.9 for the 90th percentile */
+/** @param share fraction, such as 0.5 for the median */
 export function percentile(values: readonly number[], share: number): number {
   const sorted = [...values].sort((a, b) => a - b)
   return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? Number.NaN
@@ -16,6 +15,5 @@ export function table(head: string[], rows: string[][]): string {
   return [line(head), line(widths.map((width) => '-'.repeat(width))), ...rows.map(line)].join('\n')
 }
 
-/** Describes this machine: its processors and Node version. */
 export const machine = (): string =>
   `${cpus().length} x ${cpus()[0]?.model ?? 'unknown'}, Node ${process.version}`

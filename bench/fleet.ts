@@ -1,15 +1,12 @@
 /**
- * Measures Sandlot with hundreds and thousands of live sandboxes. The Kubernetes API server, Sandlot's API and the
- * workers are real, and kwok simulates the pods (kwok.ts). For each number of sandboxes, the benchmark measures the
- * duration of a reconciler pass, the workers' requests to the API server, the time to detect a dead node, the time to
- * recover from an outage of all workers, and the creation rate.
- *
- *   go install sigs.k8s.io/kwok/cmd/kwok@v0.7.0
- *   KUBECONFIG=… FLEET_CERT=… FLEET_KEY=… [KWOK=…] [FLEET_SIZES=100,1000] npm run bench -- fleet
- *
- * KWOK is the path of kwok, if kwok is not on the PATH. FLEET_CERT and FLEET_KEY are a certificate for localhost and
- * its key. The API server must accept the certificate for a kubelet and for a webhook, so the certificate authority of
- * the kubeconfig's cluster must have signed it. The API server must therefore run on this machine.
+ * Measures hundreds and thousands of live sandboxes. Sandlot and the API server are real, and kwok simulates
+ * pods.
+ * For each size: a reconciler pass, requests to the API server, a dead node, an outage of all workers,
+ * creation rate.
+ * go install sigs.k8s.io/kwok/cmd/kwok@v0.7.0
+ * KUBECONFIG=… FLEET_CERT=… FLEET_KEY=… [KWOK=…] [FLEET_SIZES=100,1000] npm run bench -- fleet
+ * KWOK is the path of kwok. FLEET_CERT and FLEET_KEY are a certificate and key for localhost. The cluster's
+ * certificate authority must have signed the certificate. The API server must run on this machine.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -38,13 +35,13 @@ import { addressOf, type Stack, startStack } from './stack.ts'
 
 const sizes = (process.env.FLEET_SIZES ?? '100,1000,5000').split(',').map(Number)
 const workerCount = 2
-/** How sandboxes are created: concurrently while the fleet grows, and then a number of them at a rate per second. */
+/** First limited by concurrency, then offered at a rate per second. */
 const creates = { atOnce: 32, offered: 200, aSecond: 200 }
 const sandboxesOfAccount = 100
 const reconcileIntervalSeconds = 10
-/** Times in milliseconds: to wait until unused slots are closed and a change has settled, and to observe after that. */
+/** Milliseconds until unused slots are closed and a change has settled, and of the observation. */
 const ms = { settle: 62_000, steady: 31_000 }
-/** Number of pods on the node that dies. Only fleets of at least twice this size are tested with a dead node. */
+/** Number of pods on the node that dies. Smaller fleets than twice this number skip the test. */
 const deaths = podsOfNode
 
 export const fleet: Part = {
@@ -95,7 +92,7 @@ export const fleet: Part = {
       try {
         found.push(await measureSize(world, size))
       } catch (error) {
-        // Still reports the smaller sizes, because larger fleets may exceed the machine's capacity.
+        // Reports smaller sizes even if larger ones exceed the machine's capacity.
         if (found.length === 0) throw error
         const what = `${size.toLocaleString('en')} sandboxes can be measured: ${(error as Error).message}`
         const { verdicts = [], ...rest } = present(found)
@@ -112,7 +109,7 @@ interface World {
   keys: string[]
   nodes: Fleet
   server: Awaited<ReturnType<typeof openServer>>
-  /** Folder in which processes write the counts of their requests to the API server. */
+  /** Processes write their request counts here. */
   folder: string
   /** Number of nodes that have died. */
   killed: number
@@ -130,7 +127,7 @@ async function measureSize(world: World, size: number) {
   return { size, made, steady, start, death }
 }
 
-/** Creates sandboxes up to a total number: the first with limited concurrency, and the last at a fixed rate. */
+/** Creates the first sandboxes with limited concurrency, and the last ones at a fixed rate. */
 async function grow({ stack, db, keys }: World, size: number) {
   const before = await countReady(db)
   const offeredCount = Math.min(creates.offered, size - before)
@@ -173,7 +170,7 @@ async function grow({ stack, db, keys }: World, size: number) {
   const refused = refusals
   refusals = {}
   await untilNoneStarts(db)
-  // Replaces failed sandboxes, so that the following figures describe exactly this number.
+  // Replaces failed sandboxes, so that the size is exact.
   for (let missing = 1; missing > 0; ) {
     missing = size - (await countReady(db))
     await Promise.all(Array.from({ length: Math.min(creates.atOnce, missing) }, createOne))
@@ -195,7 +192,6 @@ async function untilNoneStarts(db: Database): Promise<void> {
   while ((await countByState(db)).some(({ state }) => state === 'starting')) await sleep(250)
 }
 
-/** Measures the idle fleet. */
 async function lookOn({ stack, server, folder, db }: World) {
   const { workers, apis } = stack
   const look = async () => ({
@@ -241,7 +237,7 @@ async function lookOn({ stack, server, folder, db }: World) {
   }
 }
 
-/** Stops all workers, waits until a reconciler pass is due, and starts them again. */
+/** Stops all workers until a reconciler pass is due, then starts them again. */
 async function startCold({ stack }: World) {
   for (const { pid } of stack.workers) process.kill(pid, 'SIGTERM')
   for (const { pid } of stack.workers) while (unlessGone(() => process.kill(pid, 0))) await sleep(50)
@@ -255,7 +251,6 @@ async function startCold({ stack }: World) {
   return { workingSeconds, sweptSeconds: (performance.now() - began) / 1000 }
 }
 
-/** Simulates that a node dies with its pods. */
 async function die(world: World) {
   const { db, nodes, folder, stack } = world
   const [before] = await db.query<{ failed: number }>(countFailed)
@@ -266,7 +261,7 @@ async function die(world: World) {
   const deletedSeconds = seconds()
   while ((await db.query<{ failed: number }>(countFailed))[0]!.failed < expected) await sleep(20)
   const noticedSeconds = seconds()
-  // Includes the requests with which the workers check that each pod is gone.
+  // Includes the workers' requests that check whether pods are gone.
   await sleep(2 * reconcileIntervalSeconds * 1000)
   const counts = readCounts(folder, stack.workers)
   const requests = Object.fromEntries(
@@ -279,8 +274,9 @@ async function die(world: World) {
 const countFailed = `select count(*)::int as failed from sandbox where destroy_reason = 'pod_failed'`
 
 /**
- * Returns the number of requests that events and intervals explain. Each worker sends one ping per second, and four
- * requests and one or two watches per reconciler pass. All workers together send one paged list.
+ * Expected requests per second. Each worker sends one ping per second, and four requests and one or two
+ * watches per pass.
+ * All workers together send one paged list.
  */
 const explainedASecond = (size: number) =>
   workerCount * (1 + 4 / reconcileIntervalSeconds + 4 / 25) +
@@ -331,7 +327,7 @@ function present(found: Measured[]): Findings {
         : []),
       ...found.flatMap(({ death, size }) => {
         if (!death) return []
-        // The observed time also includes the usual requests.
+        // The observed time also includes regular requests.
         const usual = explainedASecond(size) * (death.noticedSeconds + 2 * reconcileIntervalSeconds)
         const each = (death.followed - usual) / death.count
         return [

@@ -1,4 +1,4 @@
-/** Reads measurements of a process, of the machine and of the API server. */
+/** Reads measurements of a process, the machine and the API server. */
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
@@ -14,13 +14,13 @@ export function residentMebibytes({ pid }: Pick<StartedProcess, 'pid'>): number 
   return Number(kibibytes) / 1024
 }
 
-/** Returns a process's user and system time since its start. Linux counts in hundredths of a second. */
+/** CPU time since the start. Linux counts in hundredths of a second. */
 export function cpuSeconds({ pid }: Pick<StartedProcess, 'pid'>): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)!.split(' ')
   return (Number(fields[11]) + Number(fields[12])) / 100
 }
 
-/** Returns the busy and total processor ticks since the machine's start, and the load average of the last minute. */
+/** CPU ticks since boot, and the load average of the last minute. */
 export async function readMachine() {
   const [line] = (await readFile('/proc/stat', 'utf8')).split('\n', 1)
   const ticks = line!.trim().split(/\s+/).slice(1, 9).map(Number)
@@ -30,13 +30,13 @@ export async function readMachine() {
 
 type Machine = Awaited<ReturnType<typeof readMachine>>
 
-/** Returns the processor usage between two readings. `busy` is a fraction of all processors. */
+/** `busy` is a fraction of all processors. */
 export const since = (before: Machine, after: Machine) => ({
   load: after.load,
   busy: 1 - (after.idle - before.idle) / Math.max(1, after.all - before.all),
 })
 
-/** Returns the number of reconciler passes since the workers started, and their total duration. */
+/** Number and total duration of reconciler passes since the workers started. */
 export async function readSweeps(workers: StartedProcess[]) {
   const sums = { count: 0, seconds: 0 }
   for (const worker of workers) {
@@ -51,7 +51,7 @@ export async function readSweeps(workers: StartedProcess[]) {
   return sums
 }
 
-/** Returns the number of requests from workers to the API server, by kind (count-requests.ts). */
+/** Requests from workers to the API server by kind (count-requests.ts). */
 export function readCounts(folder: string, workers: StartedProcess[]): Record<string, number> {
   const sums: Record<string, number> = {}
   for (const { pid } of workers) {
@@ -61,10 +61,7 @@ export function readCounts(folder: string, workers: StartedProcess[]): Record<st
   return sums
 }
 
-/**
- * Reads the API server's metrics.
- * @param admin a client that is allowed to read the metrics
- */
+/** @param admin a client that may read the API server's metrics */
 export async function openServer(admin: KubeConfig) {
   const options = {}
   await admin.applyToHTTPSOptions(options)

@@ -1,7 +1,4 @@
-/**
- * Compares Sandlot's jobs to a plain BullMQ worker whose jobs do nothing. Both get the same number of jobs, added in
- * the same way, in alternating rounds.
- */
+/** Compares Sandlot's jobs to BullMQ jobs that do nothing, in alternating rounds. */
 import { Queue } from 'bullmq'
 import { pino } from 'pino'
 import { newSandboxId } from '../shared/data/ids.ts'
@@ -23,7 +20,7 @@ export const jobs: Part = {
     await new Promise((resolve) => redis.once('ready', resolve))
     const ours = openQueue(redis)
     const bare = new Queue('bare', { connection: redis, defaultJobOptions: { removeOnComplete: true } })
-    // The sandbox does not exist, so the job only looks up its row.
+    // The sandbox does not exist, so the job only looks up a row.
     const addOurs = () => ours.add('deletePod', { sandboxId: newSandboxId(), requestId: '' })
     const addBare = () => bare.add('nothing', { sandboxId: newSandboxId(), requestId: '' })
     const leftOurs = async () => {

@@ -1,11 +1,8 @@
 /**
- * Measures the latency of typing into a terminal through the API, one key at a time. Uses the local driver, or the
- * cluster in KUBECONFIG.
- *
- *   [KUBECONFIG=… SANDBOX_IMAGE=…] node bench/keys.ts [KEYS]
- *
- * Exits with 1 if the median exceeds its budget. A key takes a few milliseconds on an idle machine. If the code
- * buffered or polled, it would take hundreds.
+ * Measures the latency of typing into a terminal, one key at a time. Exits with 1 if the median exceeds its
+ * budget.
+ * [KUBECONFIG=… SANDBOX_IMAGE=…] node bench/keys.ts [KEYS]
+ * A key takes a few milliseconds. Buffering or polling would take hundreds.
  */
 import { WebSocket } from 'ws'
 import { machine, median, percentile, table } from './figures.ts'

@@ -1,7 +1,6 @@
 /**
- * Simulates nodes and pods without kubelets. kwok, a process on this machine, simulates the kubelets of nodes that
- * exist only in the API server. Commands in their pods run as kwok's child processes, in a separate PID namespace and
- * on a read-only file system, because Sandlot signals processes by their PIDs.
+ * Simulates nodes and pods without kubelets.
+ * Commands run as kwok's children in a separate PID namespace, because Sandlot signals processes by PID.
  */
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -23,17 +22,16 @@ import type { Watchdog } from '../scripts/supervisor/watchdog.ts'
 import { unlessGone } from '../test/support/unless-gone.ts'
 import { undoneAnyway } from './signals.ts'
 
-/** Number of pods on each node. */
 export const podsOfNode = 500
 
 export interface Fleet extends AsyncDisposable {
-  /** The nodes, in the order in which they fill with pods. */
+  /** Nodes fill with pods in this order. */
   nodes: string[]
-  /** Force-deletes all pods of a node, as when the node is lost. Returns the number of deleted pods. */
+  /** Force-deletes all pods of a node. Returns their number. */
   kill(node: string): Promise<number>
 }
 
-/** Reads the environment variables. Throws if a required one is missing. */
+/** @throws if a required variable is missing */
 function readEnvironment() {
   const { KWOK: kwok = 'kwok', FLEET_CERT: cert, FLEET_KEY: key } = process.env
   if (!cert || !key) throw new Error('FLEET_CERT and FLEET_KEY must name a certificate and its key')
@@ -41,8 +39,8 @@ function readEnvironment() {
 }
 
 /**
- * Creates the nodes, assigns each new pod of the namespace to one of them, and runs kwok.
- * @param options.folder writable folder that is deleted after the run
+ * Creates nodes, assigns new pods to them, and runs kwok.
+ * @param options.folder writable folder, deleted after the run
  */
 export async function openFleet(options: {
   kubeconfig: string
@@ -87,7 +85,7 @@ export async function openFleet(options: {
 
 const fleetLabel = 'sandlot.dev/fleet'
 
-/** Deletes pods in batches, because of the request timeout, and without a grace period, because there is no kubelet. */
+/** In batches, because of the request timeout. Without a grace period, because there is no kubelet. */
 async function removePods(core: CoreV1Api, namespace: string): Promise<void> {
   const forced = { namespace, gracePeriodSeconds: 0, limit: podsOfNode }
   while ((await core.listNamespacedPod({ namespace, limit: 1 })).items.length > 0) {
@@ -95,7 +93,7 @@ async function removePods(core: CoreV1Api, namespace: string): Promise<void> {
   }
 }
 
-/** Returns the manifest of a node. Its taint prevents the scheduler from assigning other pods to the node. */
+/** The taint keeps other pods off the node. */
 const nodeOf = (name: string, id: string, port: number): V1Node => ({
   metadata: { name, labels: { [fleetLabel]: id, 'kubernetes.io/hostname': name } },
   spec: { taints: [{ key: fleetLabel, value: id, effect: 'NoSchedule' }] },
@@ -119,7 +117,7 @@ interface KwokOptions {
   key: string
 }
 
-/** Starts kwok. Returns a function that stops kwok. */
+/** Returns a function that stops kwok. */
 async function startKwok(options: KwokOptions): Promise<() => Promise<void>> {
   const { kubeconfig, folder, watchdog, id, port, kwok, cert, key } = options
   const config = join(folder, 'kwok.yaml')
@@ -173,13 +171,13 @@ async function startKwok(options: KwokOptions): Promise<() => Promise<void>> {
   }
 }
 
-/** Workers close connections that are unused for a minute. */
+/** Workers close connections that are idle for a minute. */
 const forgottenMs = 65_000
 const lookEveryMs = 5_000
 
 /**
- * Kills the shells of closed connections. kwok keeps such a shell running with four open files, so 5,000 sandboxes
- * would exceed the process's limit.
+ * Kills the shells of closed connections.
+ * kwok keeps these shells running with four open files each, which would exceed the limit.
  */
 function endForgottenShells(bwrapPid: number): () => void {
   let seen = new Map<number, number>()
@@ -217,8 +215,8 @@ async function untilServing(port: number, hasEnded: () => boolean): Promise<void
 }
 
 /**
- * Reports a pod's start by an event, and by the pod's status 300 ms later, as kubelets do. The pod has no IP address,
- * so that nothing in the cluster creates network rules for it.
+ * Reports a start by an event, and 300 ms later by the status, as kubelets do.
+ * Pods have no IP address, so that the cluster creates no network rules.
  */
 function stagesOf(namespace: string) {
   const stage = (name: string, matchExpressions: object[], rest: object) => ({
@@ -269,15 +267,15 @@ containerStatuses:
 phase: Running
 `
 
-/** Pods tolerate an unready node, because on a busy machine it may miss its heartbeats. */
+/** On a busy machine, a node may miss heartbeats and become unready. */
 const placeOn = (node: string) => [
   { op: 'add', path: '/spec/nodeName', value: node },
   { op: 'add', path: '/spec/tolerations', value: [{ operator: 'Exists' }] },
 ]
 
 /**
- * Registers a webhook that assigns each new pod of the namespace to a node. The scheduler's binding rate, 50 per second
- * by default, would limit the results. Other pods must not be scheduled to these nodes.
+ * Registers a webhook that assigns new pods to nodes.
+ * The scheduler's rate, 50 bindings per second by default, would limit the results.
  * @returns a function that removes the webhook
  */
 async function openWebhook(

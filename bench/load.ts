@@ -1,25 +1,19 @@
-/**
- * A load generator that uses little CPU compared with the server. It reuses connections and serialized requests, and
- * parses only the status and length of a response.
- */
+/** A load generator that needs little CPU time. Parses only the status and length of a response. */
 import { connect, type Socket } from 'node:net'
 
 export interface Connection {
-  /** Sends a request and returns the response's status. Only one request can be in flight. */
+  /** Returns the response's status. Only one request can be in flight. */
   send(request: Buffer): Promise<number>
   close(): void
 }
 
-/**
- * Serializes a request.
- * @param headers additional headers
- */
+/** @param headers additional headers */
 export function requestBytes(method: string, path: string, headers: Record<string, string> = {}): Buffer {
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
   return Buffer.from(`${method} ${path} HTTP/1.1\r\nhost: bench\r\n${lines.join('')}\r\n`)
 }
 
-/** @param url URL of the server, as `http://host:port` */
+/** @param url for example `http://host:port` */
 export async function openConnection(url: string): Promise<Connection> {
   const { hostname, port } = new URL(url)
   const socket = connect({ host: hostname, port: Number(port), noDelay: true })
@@ -45,7 +39,7 @@ export async function openConnection(url: string): Promise<Connection> {
   }
 }
 
-/** Parses a response. Returns undefined while the response is incomplete. */
+/** Returns undefined while the response is incomplete. */
 function statusOfWhole(bytes: Buffer): number | undefined {
   const head = bytes.indexOf('\r\n\r\n')
   if (head < 0) return undefined
@@ -54,7 +48,7 @@ function statusOfWhole(bytes: Buffer): number | undefined {
   return bytes.length >= head + 4 + length ? Number(text.slice(9, 12)) : undefined
 }
 
-/** Opens an event stream that stays open, and discards its content. Resolves when the first byte arrives. */
+/** Opens an event stream and discards its content. Resolves at the first byte. */
 export async function openStream(
   url: string,
   path: string,
@@ -72,11 +66,11 @@ export async function openStream(
 
 export interface Load {
   aSecond: number
-  /** Duration of each request, in milliseconds. */
+  /** Duration of each request in milliseconds. */
   times: number[]
 }
 
-/** Sends requests for the given time, with a constant number in flight. */
+/** Keeps a constant number of requests in flight. */
 export async function loadFor(
   ms: number,
   connections: Connection[],

@@ -1,10 +1,10 @@
-/** Measures creations and commands on the local driver, through the API, one at a time. */
+/** Measures creations and commands on the local driver, one at a time. */
 import { type Part, timed } from './part.ts'
 import { startStack } from './stack.ts'
 
 const creates = 20
 const commands = 100
-/** Number of warm-up rounds, in which caches fill and code is compiled. They are not counted. */
+/** Uncounted rounds that fill caches and compile code. */
 const warmUp = 3
 
 export const local: Part = {

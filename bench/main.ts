@@ -1,10 +1,7 @@
 /**
  * `npm run bench`: measures Sandlot and its alternatives, and writes bench/RESULTS.md.
- *
- *   KUBECONFIG=… SANDBOX_IMAGE=… [KUBECTL=…] npm run bench [-- PART…]
- *
- * Without names, it measures all parts. Parts that need a cluster run only if KUBECONFIG is set. They create and remove
- * namespaces, so the credentials must be those of an administrator. Use an otherwise idle machine.
+ * KUBECONFIG=… SANDBOX_IMAGE=… [KUBECTL=…] npm run bench [-- PART…]
+ * By default runs all parts. Some need a cluster with administrator rights. Use an otherwise idle machine.
  */
 import { limits } from './accounts.ts'
 import { burst } from './burst.ts'
@@ -21,7 +18,7 @@ import { requests } from './requests.ts'
 import { scale } from './scale.ts'
 import { start } from './start.ts'
 
-/** Parts of the benchmark, in the order of bench/RESULTS.md. */
+/** In the order of bench/RESULTS.md. */
 const parts: Record<string, Part> = {
   create,
   burst,

@@ -1,4 +1,4 @@
-/** Measures the memory of an API and a worker process when idle, with 100 sandboxes, and with 1,000 open streams. */
+/** Memory of an API and a worker: idle, with 100 sandboxes, with 1,000 streams. */
 import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { residentMebibytes } from './gauges.ts'
@@ -11,9 +11,9 @@ const sandboxes = Number(process.env.BENCH_SANDBOXES ?? 100)
 const streams = Number(process.env.BENCH_STREAMS ?? 1_000)
 /** Number of commands that the streams follow. */
 const followed = 10
-/** Number of concurrent sandbox creations. */
+/** Number of concurrent creations. */
 const batch = 5
-/** Pause after each change, in milliseconds, in which garbage is collected. */
+/** Milliseconds after each change, for garbage collection. */
 const restMs = 5_000
 
 export const memory: Part = {

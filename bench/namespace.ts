@@ -1,4 +1,4 @@
-/** Creates a separate namespace for one benchmark, and returns the settings of the processes that use it. */
+/** A separate namespace for a benchmark, with settings for the processes. */
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,6 +1,5 @@
 /**
- * Generates bench/RESULTS.md and its chart from bench/results.json. A run of some parts replaces only their results.
- * Each result contains its date and machine.
+ * Generates bench/RESULTS.md and its chart from bench/results.json. A partial run replaces only some results.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { totalmem } from 'node:os'

@@ -1,20 +1,20 @@
-/** Interface of a part of the benchmark, which compares one operation of Sandlot to a baseline. */
+/** A benchmark that compares an operation of Sandlot to a baseline. */
 
 export interface Row {
   what: string
-  /** Whether the row describes Sandlot. False for the baseline. */
+  /** False for the baseline. */
   ours: boolean
-  /** Unit of the values, such as `ms`, `per second` or `MiB`. */
+  /** For example `ms`, `per second` or `MiB`. */
   unit: string
-  /** All measured values, in any order. */
+  /** Measured values in any order. */
   values: number[]
 }
 
 export interface Findings {
   rows: Row[]
-  /** Limits that the results must meet, and whether they did. */
+  /** Whether the results meet their limits. */
   verdicts?: { what: string; met: boolean }[]
-  /** Sentences in Markdown about the method and its limitations. */
+  /** Method and limitations, in Markdown. */
   notes: string[]
   /** Additional figures in Markdown. */
   details?: string
@@ -22,9 +22,9 @@ export interface Findings {
 
 export interface Part {
   title: string
-  /** Whether the part needs a cluster, with an administrator's KUBECONFIG. */
+  /** Requires an administrator's KUBECONFIG. */
   needsCluster: boolean
-  /** Other required environment variables, which the part's file describes. */
+  /** Other required environment variables. */
   needs?: string[]
   measure(): Promise<Findings>
 }
@@ -35,7 +35,6 @@ export async function timed(work: () => Promise<unknown>): Promise<number> {
   return performance.now() - started
 }
 
-/** @throws if KUBECONFIG is not set */
 export function kubeconfig(): string {
   const { KUBECONFIG } = process.env
   if (!KUBECONFIG) throw new Error('KUBECONFIG names no cluster')

@@ -1,4 +1,4 @@
-/** Baseline for sandbox creation: `kubectl run`, followed by waiting until the pod is ready. */
+/** Baseline for creation: `kubectl run`, then waiting for the pod. */
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -7,19 +7,16 @@ import { CoreV1Api, KubeConfig } from '@kubernetes/client-node'
 import { undoneAnyway } from './signals.ts'
 
 export interface PlainPods extends AsyncDisposable {
-  /** How the pods are created, as shown on the page. */
+  /** How pods are created, as shown on the page. */
   how: string
-  /** Creates a pod and waits until it is ready. */
   start(name: string): Promise<void>
-  /** Deletes a pod and waits until it is gone. */
   remove(name: string): Promise<void>
 }
 
 const run = promisify(execFile)
 
 /**
- * Creates a separate namespace for the pods, which is deleted at the end. If kubectl is neither on the PATH nor in
- * KUBECTL, the client library makes the same calls.
+ * Creates a namespace, which is deleted at the end. Without kubectl, uses the client library.
  * @param kubeconfig an administrator's kubeconfig
  */
 export async function openPlainPods(kubeconfig: string, image: string): Promise<PlainPods> {

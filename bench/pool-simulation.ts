@@ -1,8 +1,7 @@
 /**
- * Simulates a working day of the warm pool with rushes of creations. Compares pools of fixed size to pools that follow
- * demand (workers/pool/demand.ts). No service runs, time is simulated, and every run simulates the same day.
- *
- *   node bench/pool-simulation.ts [START-SECONDS]
+ * Simulates a day of the warm pool. Compares fixed pools to pools that follow demand
+ * (workers/pool/demand.ts).
+ * node bench/pool-simulation.ts [START-SECONDS]
  */
 import type { PoolSize } from '../shared/platform/settings-pools.ts'
 import { demandLimits, sizeFor } from '../workers/pool/demand.ts'
@@ -11,7 +10,7 @@ import { table } from './figures.ts'
 
 const day = 24 * 3600
 
-/** Arrival times of creations, in seconds: few at night, most in the afternoon, and a class that starts on the hour. */
+/** Arrivals in seconds: few at night, most in the afternoon, and a class that starts on the hour. */
 function arrivalsOfADay(random = seeded(7)): number[] {
   const arrivals: number[] = []
   for (let second = 0; second < day; second++) {
@@ -19,7 +18,7 @@ function arrivalsOfADay(random = seeded(7)): number[] {
     const daylight = Math.max(0, Math.sin(((hour - 6) / 14) * Math.PI))
     const aSecond = hour > 6 && hour < 20 ? 0.002 + 0.12 * daylight ** 2 : 0.002
     if (random() < aSecond) arrivals.push(second)
-    // Twenty people begin simultaneously at nine, and again after each break.
+    // Twenty people begin at nine, and again after each break.
     const isRush = [9, 10.5, 13, 14.5].includes(hour)
     if (isRush) for (let one = 0; one < 20; one++) arrivals.push(second + random() * 40)
   }
@@ -29,12 +28,12 @@ function arrivalsOfADay(random = seeded(7)): number[] {
 export interface Outcome {
   creates: number
   claimed: number
-  /** Total time that warm pods existed during the day, in hours. */
+  /** Total lifetime of warm pods in hours. */
   podHours: number
   largest: number
 }
 
-/** @param startSeconds time from starting a pod until it can be claimed, in seconds */
+/** @param startSeconds time until a new pod can be claimed */
 export function simulate(arrivals: readonly number[], marks: PoolSize, startSeconds: number): Outcome {
   const { burstMs, memoryMs } = demandLimits
   const rushes = new Map<number, number>()
@@ -63,7 +62,7 @@ export function simulate(arrivals: readonly number[], marks: PoolSize, startSeco
   return outcome
 }
 
-/** The random number generator Mulberry32, which is small and yields the same numbers on every machine. */
+/** Mulberry32, which yields the same numbers on every machine. */
 function seeded(seed: number): () => number {
   let state = seed
   return () => {

@@ -1,8 +1,4 @@
-/**
- * `node bench/redact.ts`: measures the cost of redacting secrets in output. Measures the redactor without a worker
- * first, and then a command on the local driver that prints the same bytes through a worker, with and without
- * redaction.
- */
+/** `node bench/redact.ts`: measures the cost of redaction, first without a worker, then through a worker. */
 import { randomBytes } from 'node:crypto'
 import { buildPatterns } from '../workers/secrets/patterns.ts'
 import { Redactor } from '../workers/secrets/redactor.ts'
@@ -10,12 +6,12 @@ import { median, table } from './figures.ts'
 import { type Stack, startStack } from './stack.ts'
 
 const mebibyte = 1024 * 1024
-/** Chunk size in bytes, as pipes and sockets deliver chunks. */
+/** Typical size of chunks from pipes and sockets. */
 const chunkBytes = 64 * 1024
 const rounds = 7
 const streamMebibytes = 64
 
-/** Generates a secret. One of the samples contains the same prefix. */
+/** One of the samples contains the same prefix. */
 const token = () => `sk-${randomBytes(24).toString('base64url')}`
 const secretsOf = (count: number) =>
   Object.fromEntries(Array.from({ length: count }, (_, at) => [`SECRET_${at}`, token()]))
@@ -38,7 +34,7 @@ function fill(makeLine: (at: number) => string): Buffer {
   return Buffer.from(lines.join('')).subarray(0, 8 * mebibyte)
 }
 
-/** Returns the throughput in MiB per second of processor time, which other processes do not affect. */
+/** Returns MiB per second of CPU time, which does not depend on other processes. */
 async function rateOf(secrets: Record<string, string>, bytes: Buffer): Promise<number> {
   const sought = await buildPatterns(secrets)
   const times: number[] = []
@@ -52,7 +48,7 @@ async function rateOf(secrets: Record<string, string>, bytes: Buffer): Promise<n
   return bytes.length / mebibyte / (median(times) / 1000)
 }
 
-/** Returns the duration, in milliseconds, of a command that prints the log repeatedly. */
+/** Returns the duration in milliseconds. */
 async function stream(stack: Stack, id: string, reveal: boolean): Promise<number> {
   const turns = streamMebibytes / 8
   const command = `i=0; while [ $i -lt ${turns} ]; do cat log; i=$((i+1)); done`
@@ -73,7 +69,7 @@ async function measureStream(secrets: Record<string, string>) {
   })
   const plain: number[] = []
   const redacted: number[] = []
-  // Alternates between the two, so that both run under the same conditions.
+  // Alternating, so that conditions are the same for both.
   for (let round = 0; round <= rounds; round++) {
     const ms = [await stream(stack, String(id), true), await stream(stack, String(id), false)] as const
     if (round === 0) continue

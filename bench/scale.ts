@@ -1,6 +1,6 @@
 /**
- * Measures the statements of requests, jobs and the reconciler with 100, 10,000 and 1,000,000 sandboxes in the tables.
- * PostgreSQL reports the time of each statement and the number of rows that it read.
+ * Measures the statements of requests, jobs and the reconciler with up to 1,000,000 sandboxes.
+ * PostgreSQL reports the time and the number of rows read.
  */
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -13,10 +13,10 @@ import { type Stack, startStack } from './stack.ts'
 
 const sizes = (process.env.BENCH_ROWS ?? '100,10000,1000000').split(',').map(Number)
 const rounds = 15
-/** Maximum number of rows that a statement may read: a page, or a month of an account with one percent of all rows. */
+/** Maximum rows per statement: a page, or a month of an account with 1 % of all rows. */
 const maxRows = 1_000
 
-/** The measured statements. Each is identified by words that occur in no other one. `isShown` adds it to the chart. */
+/** Each statement is identified by unique words. `isShown` adds it to the chart. */
 const operations: { name: string; words: RegExp; isShown?: boolean }[] = [
   { name: 'API key', words: /from api_key join account/ },
   { name: 'one sandbox', words: /from sandbox, clock where id/ },
@@ -42,7 +42,7 @@ export const scale: Part = {
   title: 'Statements, by the size of the tables',
   needsCluster: false,
   async measure() {
-    // Raises the limit, because the account's generated sandboxes exceed the default hours of the month.
+    // The generated sandboxes exceed the default hours of the month.
     const env = {
       SANDBOX_DRIVER: 'local',
       RECONCILE_INTERVAL_SECONDS: '0.2',
@@ -70,7 +70,7 @@ async function explainFromNowOn({ databaseUrl }: Stack['services']) {
   await db.close()
 }
 
-/** Runs statements without logging their plans. Used for statements that fill the tables, which are not measured. */
+/** Omits the plans of statements that only fill tables. */
 const quietly = (db: Database): Pick<Queries, 'query'> => ({
   query: (sql, parameters) =>
     db.transaction(async (queries) => {

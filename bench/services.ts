@@ -1,19 +1,19 @@
-/** Starts a temporary, migrated PostgreSQL and a Redis for one benchmark, in a separate folder. */
+/** A temporary PostgreSQL and Redis for a benchmark. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { migrate } from '../migrations/migrate.ts'
 import { startWatchdog, type Watchdog } from '../scripts/supervisor/watchdog.ts'
 import { startPostgres, startRedis } from '../test/support/services.ts'
 
 export interface Services extends AsyncDisposable {
-  /** Folder that is deleted with the services. Its path is short enough for sockets. */
+  /** Deleted with the services. The path is short enough for sockets. */
   folder: string
   databaseUrl: string
   redisUrl: string
-  /** Stops the processes that are registered with it, even if this process is killed. */
+  /** Stops registered processes even if this process is killed. */
   watchdog: Watchdog
 }
 
-/** Starts the services. PostgreSQL writes as safely as in production, so it is not faster than it would be there. */
+/** PostgreSQL writes as safely as in production. */
 export async function startServices(): Promise<Services> {
   await using undo = new AsyncDisposableStack()
   const watchdog = startWatchdog()

@@ -1,4 +1,4 @@
-/** Removes the resources that a benchmark created outside this machine, even if the benchmark is interrupted. */
+/** Removes resources outside this machine even if the benchmark is interrupted. */
 
 const undos = new Set<() => Promise<unknown>>()
 
@@ -9,7 +9,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   })
 }
 
-/** Registers a cleanup that runs on SIGINT and SIGTERM. Returns a function that runs it earlier, and only once. */
+/** Runs `undo` on SIGINT and SIGTERM. Returns a function that runs it earlier, only once. */
 export function undoneAnyway(undo: () => Promise<unknown>): () => Promise<void> {
   undos.add(undo)
   return async () => {

@@ -1,12 +1,9 @@
 /**
- * Measures the share of commands that find a slot, and the time that this saves. Commands arrive at random times in 20
- * sandboxes on Kubernetes, through one worker and through eight. Times are measured through the API.
- *
- *   KUBECONFIG=… SANDBOX_IMAGE=… node bench/slots.ts [COMMANDS] [A-SECOND] [WORKERS]…
- *
- * Fails if a command fails, or if less than 95% of the commands find a slot. The node must open a slot for each
- * command, which limits the rate: two cores sustain about 20 per second in total. Requires an administrator's
- * KUBECONFIG, and creates a namespace.
+ * Measures how many commands find a slot, and the time saved, with random arrivals in 20 sandboxes on
+ * Kubernetes.
+ * KUBECONFIG=… SANDBOX_IMAGE=… node bench/slots.ts [COMMANDS] [A-SECOND] [WORKERS]…
+ * Fails if a command fails, or if less than 95 % find a slot. Two cores sustain about 20 commands per second.
+ * Requires an administrator's KUBECONFIG, and creates a namespace.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { machine, percentile, table } from './figures.ts'
@@ -33,7 +30,7 @@ async function measure(stack: Stack): Promise<Figures> {
   const failures: Error[] = []
   const running: Promise<unknown>[] = []
   for (let count = 0; count < commands; count++) {
-    // Clients are independent, so the intervals are those of a Poisson process.
+    // Clients are independent, so arrivals form a Poisson process.
     await sleep((-Math.log(1 - Math.random()) * 1000) / aSecond)
     const id = ids[Math.floor(Math.random() * ids.length)]!
     running.push(

@@ -1,4 +1,4 @@
-/** Starts Sandlot for one benchmark: temporary databases, API and worker processes, and one account. */
+/** Sandlot for a benchmark: databases, API and worker processes, and one account. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { join, resolve } from 'node:path'
@@ -11,36 +11,33 @@ import { sumUp } from '../test/support/metrics.ts'
 import { type Services, startServices } from './services.ts'
 
 export interface Stack extends AsyncDisposable {
-  /** Sends a request with the account's API key. Throws if the response is not successful. */
+  /** Uses the account's API key. @throws if the response is not successful */
   request(method: string, path: string, body?: unknown): Promise<Record<string, unknown>>
-  /** Sums a counter over all workers, by the value of its label `outcome`. */
+  /** Sums a counter over all workers by its label `outcome`. */
   countOutcomes(counter: string): Promise<Record<string, number>>
   apis: StartedProcess[]
   workers: StartedProcess[]
   services: Services
-  /** The account's API key. */
   key: string
   /**
    * Starts another process with the same settings.
-   * @param entry path of its main module, relative to the project root or absolute
+   * @param entry main module, relative to the project root or absolute
    */
   start(entry: string, readyWords: string[], role?: Role): Promise<StartedProcess>
 }
 
 type Role = 'api' | 'worker'
 
-/** A process, and the log lines that reported that it was ready. */
+/** A process, and the log lines that reported readiness. */
 export interface StartedProcess {
   pid: number
   lines: Record<string, unknown>[]
 }
 
-/** Returns the URL of an API process. */
 export const addressOf = ({ lines }: StartedProcess) => `http://127.0.0.1:${lines[0]!.port}`
 
 /**
- * Starts the databases, the processes and the account.
- * @param env driver settings, which override the benchmark's defaults
+ * @param env overrides the benchmark's default settings
  * @param prepare called when the databases are running, before anything uses them
  */
 export async function startStack(
@@ -126,7 +123,6 @@ async function send(base: string, bearer: string | undefined, method: string, pa
   return JSON.parse(text) as Record<string, unknown>
 }
 
-/** Starts processes one after another. */
 async function linesThatSay(child: ChildProcess, words: string[]): Promise<Record<string, unknown>[]> {
   const lines: Record<string, unknown>[] = []
   for await (const text of createInterface(child.stdout!)) {

@@ -1,8 +1,6 @@
 /**
- * Compares two ways to send a command from the API to a worker: two-step HTTP, which Sandlot uses, and a BullMQ job
- * with one attempt whose result returns over pub/sub. Both run on loopback in one process, in alternating rounds.
- *
- *   REDIS_URL=redis://localhost:6379 node bench/transport.ts
+ * Compares two ways to send a command to a worker: two-step HTTP and a BullMQ job with pub/sub.
+ * REDIS_URL=redis://localhost:6379 node bench/transport.ts
  */
 import { Agent, createServer, request as httpRequest } from 'node:http'
 import type { AddressInfo } from 'node:net'

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-/** Starts `sandlot`, the command-line client. The file has no static imports, so that the client starts quickly. */
+/** Starts `sandlot`. Has no static imports, so that the client starts quickly. */
 
-/** Oldest supported version of Node. The build reads it from `engines` in package.json. */
+/** The build reads this version from `engines` in package.json. */
 declare const oldestNode: string
 const args = process.argv.slice(2)
 
@@ -11,10 +11,10 @@ if (isTooOld(process.versions.node)) {
   )
   process.exitCode = 1
 } else {
-  // The compile cache is next to the code, so that both are removed together. Node creates none if the folder
-  // is not writable, or before Node 22.1.
+  // The compile cache is next to the code, so that both are removed together. Before Node 22.1, or without
+  // write access, there is none.
   process.getBuiltinModule?.('node:module').enableCompileCache?.(`${import.meta.dirname}/cache`)
-  // Node 20 does not have Promise.withResolvers.
+  // Node 20 lacks Promise.withResolvers.
   Promise.withResolvers ??= withResolvers
   if (args.length === 1 && ['--version', '-V', 'version'].includes(args[0]!)) {
     const { version } = await import('./core/version.ts')

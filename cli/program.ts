@@ -1,4 +1,3 @@
-/** Defines the client's commands, and runs one of them. */
 import { Command, CommanderError } from 'commander'
 import { commandSynonyms } from './commands/command-synonyms.ts'
 import { type Branch, commands, type Entry } from './commands/index.ts'
@@ -12,8 +11,7 @@ import { isShuttingDown, leave } from './core/shutdown.ts'
 import { version } from './core/version.ts'
 
 /**
- * Runs one command.
- * @param args the command-line arguments, without Node and the script
+ * @param args arguments without Node and the script
  * @returns the exit code, after all output has been printed
  */
 export async function runProgram(args: string[]): Promise<number> {
@@ -49,16 +47,14 @@ export async function runProgram(args: string[]): Promise<number> {
     if (isShuttingDown()) return exitCodes.interrupted
     if (!(error instanceof CommanderError)) return fail(error)
     if (error.exitCode === 0) return exitCodes.done
-    // Commander has already printed the error, but not as JSON.
+    // Commander has printed the error, but not as JSON.
     const problem = new CliError('usage', messageOf(error, run.command))
     run.output.failSilently(problem, exitCodeOf(problem, run))
     return exitCodeOf(problem, run)
   }
 }
 
-/**
- * Reports whether to open the picker: there are no arguments except common options, and stdin and stdout are terminals.
- */
+/** True without arguments other than common options, if stdin and stdout are terminals. */
 function opensPicker(program: Command, args: string[]): boolean {
   const { operands, unknown } = program.parseOptions(args)
   const { json, input } = program.opts<CommonOptions>()
@@ -67,7 +63,7 @@ function opensPicker(program: Command, args: string[]): boolean {
   return canDraw()
 }
 
-/** If the terminal is dumb, explains why the help is shown instead of the picker. */
+/** Explains why a dumb terminal shows the help instead of the picker. */
 function explainDumbTerminal(): void {
   if (process.stdin.isTTY && process.stdout.isTTY)
     process.stderr.write(
@@ -75,7 +71,7 @@ function explainDumbTerminal(): void {
     )
 }
 
-/** Returns all commands, for shell completion and for the generator of docs/cli.md. */
+/** For shell completion and the generator of docs/cli.md. */
 export function describeProgram(): CommandTree {
   const run: Run = { command: undefined, code: exitCodes.done, output: createOutput({}), entries: new Map() }
   return {
@@ -118,7 +114,7 @@ function createProgram(run: Run, args: string[] = []): Command {
   return program
 }
 
-/** Rejects arguments that are not UTF-8. Node silently replaces their invalid bytes. @throws {CliError} `usage` */
+/** Node silently replaces invalid bytes in arguments. @throws {CliError} `usage` */
 function assertUtf8(args: string[]): void {
   const changed = args.find((arg) => arg.includes('\ufffd'))
   if (changed === undefined) return
@@ -143,7 +139,7 @@ const isCommand = (name: string): boolean =>
   )
 
 /**
- * Returns the text of a help topic, or undefined for the name of a command or an option.
+ * Returns undefined for the name of a command or an option.
  * @throws {CliError} `usage` for an unknown name
  */
 async function readTopic(name: string): Promise<string | undefined> {
@@ -155,10 +151,7 @@ async function readTopic(name: string): Promise<string | undefined> {
   })
 }
 
-/**
- * Adds commands with their names and summaries. Options are loaded when a command runs, so that the client starts
- * quickly.
- */
+/** Options are loaded when a command runs, so that the client starts quickly. */
 function addCommands(parent: Command, branch: Branch, run: Run): void {
   for (const [name, entry] of Object.entries(branch)) {
     const { hidden = false, aliases = [] } = 'load' in entry ? entry : {}
@@ -187,8 +180,7 @@ async function load(command: Command, run: Run): Promise<void> {
 }
 
 /**
- * Sets options that are declared only as `--no-…` to true. Commander itself sets these defaults before the hook that
- * adds the options, which is too early.
+ * Sets options declared only as `--no-…` to true. Commander does this before the hook that adds the options.
  */
 function setNegatedDefaults(command: Command): void {
   for (const option of command.options) {
@@ -198,11 +190,11 @@ function setNegatedDefaults(command: Command): void {
   }
 }
 
-/** Returns the message of a usage error. If a group is run without a subcommand, commander only shows the help. */
+/** If a group is run without a subcommand, commander only shows the help. */
 const messageOf = ({ code, message }: CommanderError, command: Command | undefined): string =>
   code === 'commander.help' ? 'A command is missing.' : rewriteError(message, command).replace(/^error: /, '')
 
-/** Rewrites commander's error messages, and suggests replacements for commands of other tools. */
+/** Suggests replacements for commands of other tools. */
 function rewriteError(text: string, group: Command | undefined): string {
   const end = text.endsWith('\n') ? '\n' : ''
   const [, value, argument, choices] = invalidChoice.exec(text) ?? []
@@ -217,18 +209,13 @@ function rewriteError(text: string, group: Command | undefined): string {
 const invalidChoice =
   /^error: command-argument value '(.*)' is invalid for argument '(.*)'\. Allowed choices are (.*)\./
 
-/**
- * Returns the exit code for an error. Commands that return a remote command's exit code use 125 for the client's own
- * errors.
- */
+/** Commands that return a remote exit code use 125 for the client's own errors. */
 function exitCodeOf(error: CliError, { command }: Run): number {
   const runsCommand = ['exec', 'attach'].includes(command?.name() ?? '') || command?.opts().rm === true
   return runsCommand && error.exitCode !== exitCodes.interrupted ? exitCodes.execFailed : error.exitCode
 }
 
-/**
- * Finds --json and --color before the arguments are parsed, so that usage errors are printed in the requested format.
- */
+/** Finds --json and --color before arguments are parsed, to format usage errors. */
 function guessOutput(args: string[]): Output {
   const end = args.indexOf('--')
   const before = args.slice(0, end < 0 ? undefined : end)
@@ -236,10 +223,7 @@ function guessOutput(args: string[]): Output {
   return createOutput({ json: before.some((word) => /^--json(=|$)/.test(word)), color })
 }
 
-/**
- * Handles errors on stdout. Ignores EPIPE, which is expected with `| head`. Exits with an error on any other failure,
- * such as a full disk.
- */
+/** Ignores EPIPE, which is expected with `| head`. Exits with an error on any other failure. */
 function handleOutputErrors(fail: (error: unknown) => number): void {
   process.stderr.on('error', () => {})
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {

@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 /**
- * Starts the client from a clone of the repository. If needed, first installs packages and builds the client, and
- * switches to the project's Node if this one is too old. Plain JavaScript, because Node 20 must be able to run this
- * file.
+ * Starts the client from a clone of the repository. Installs, builds and switches to the project's Node if
+ * needed.
+ * Plain JavaScript for Node 20.
  */
 const oldest = 22
 
@@ -32,7 +32,7 @@ async function runAgain() {
   })
 }
 
-/** Installs missing packages, then calls `goOn`. After a failure, prints it on stderr and exits with 1. */
+/** After a failure, prints the error on stderr and exits with 1. */
 async function prepare(goOn) {
   try {
     const { ensureInstalled } = await import('../scripts/install.mjs')

@@ -1,7 +1,6 @@
 /**
- * `npm run admin`: operator commands for accounts and keys. A command connects to PostgreSQL (DATABASE_URL) or Redis
- * (REDIS_URL). If the variable is unset, the command uses the server that `npm start` runs in this folder.
- * docs/hosting.md describes the commands.
+ * `npm run admin`: operator commands for accounts and keys. docs/hosting.md describes the commands.
+ * Without DATABASE_URL and REDIS_URL, the commands use the servers that `npm start` runs in this folder.
  */
 import { once } from 'node:events'
 import { basename } from 'node:path'
@@ -32,7 +31,7 @@ import {
   showPublicKey,
 } from './admin/environment.ts'
 
-/** The command that starts this program. It differs in the server image, which does not contain npm. */
+/** How to start this program. The server image does not contain npm. */
 const program = basename(process.argv[1] ?? '') === 'admin.ts' ? 'npm run admin --' : 'sandlot-server admin'
 
 const usage = `Usage: ${program} [--json] COMMAND
@@ -77,15 +76,14 @@ const ofAccount: Record<string, (db: Database, account: Account, values: Values)
   },
 }
 const withoutAccount = ['accounts', 'ready', 'keys', 'make-keys', 'public-key']
-/** Options that each command accepts in addition to --json. */
+/** Options of each command besides --json. */
 const optionsOf: Record<string, readonly string[]> = { limits: [...limitNames, 'reset'], delete: ['yes'] }
 
-/** An error whose message is printed to the terminal. By default, the process exits with code 1. */
+/** An error whose message is printed. The default exit code is 1. */
 class Refusal extends Error {
   readonly code: number
   readonly help: string
 
-  /** @param help text to print below the message */
   constructor(message: string, code = 1, help = '') {
     super(message)
     this.code = code

@@ -1,7 +1,6 @@
 /**
- * Bundles the client into cli/dist, which is the only folder in its package. Each command is a separate file, so
- * commands other than the picker start three times as fast as they would from one large bundle. The build takes half a
- * second.
+ * Bundles the client into cli/dist, the only folder in its package.
+ * Each command is a separate file, so commands other than the picker start three times as fast.
  */
 import { rmSync } from 'node:fs'
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
@@ -10,10 +9,7 @@ import { plainBuiltins } from './plain-builtins.mjs'
 import { root } from './root.mjs'
 import { describeThirdParty, packagesIn } from './third-party.mjs'
 
-/**
- * Builds the client and replaces cli/dist.
- * @throws {Error} with esbuild's messages if the build fails
- */
+/** @throws {Error} with esbuild's messages if the build fails */
 export async function buildCli() {
   const outdir = join(root, 'cli', 'dist')
   const files = await bundle(outdir)
@@ -22,9 +18,9 @@ export async function buildCli() {
   })
 }
 
-/** Builds the bundle in memory. Returns the content of each file, keyed by file name. */
+/** Returns the content of each file by file name. */
 async function bundle(outdir) {
-  // Imported on demand, because the client loads this file before the dependencies are installed.
+  // Imported on demand, because the client loads this file before dependencies are installed.
   const { build, stop } = await import('esbuild')
   const { engines } = JSON.parse(await readFile(join(root, 'cli', 'package.json'), 'utf8'))
   const oldest = engines.node.replace('>=', '')
@@ -44,7 +40,7 @@ async function bundle(outdir) {
     legalComments: 'none',
     define: {
       oldestNode: JSON.stringify(oldest),
-      // Stops ws from searching for native helpers, which no dependency installs.
+      // Stops ws from searching for native helpers, which are never installed.
       'process.env.WS_NO_BUFFER_UTIL': '"1"',
       'process.env.WS_NO_UTF_8_VALIDATE': '"1"',
       // Omits React's development checks.
@@ -67,12 +63,12 @@ async function bundle(outdir) {
 }
 
 const getBuiltin = 'globalThis.process.getBuiltinModule'
-/** Code that defines `require` for bundled CommonJS packages, which use it only to load built-in modules. */
+/** Defines `require` for CommonJS packages, which use it only to load built-in modules. */
 const requireBuiltin = `const require = ${getBuiltin};`
-/** Code that adds `process.getBuiltinModule` to Node 20.12 to 20.15, which lack it. */
+/** Node 20.12 to 20.15 lack `process.getBuiltinModule`. */
 const provideGetBuiltin = `${getBuiltin} ??= (await import("node:module")).createRequire(import.meta.url);`
 
-/** Replaces imports that the client never uses with empty modules: React's debugger, and commander's subprocesses. */
+/** Replaces React's debugger and commander's subprocesses with empty modules. */
 const withoutUnused = {
   name: 'without-unused',
   setup({ onLoad, onResolve }) {
@@ -85,9 +81,8 @@ const withoutUnused = {
 }
 
 /**
- * Adds an import of program.ts, which is always loaded first, to every module of the client. As a result, esbuild puts
- * shared code into one file. Otherwise, it would produce a dozen shared files that nearly every command needs, each of
- * which takes 0.5 ms to load.
+ * Makes every module import program.ts, so that esbuild puts shared code into one file.
+ * Without this, nearly every command would load a dozen shared files, which take 0.5 ms each.
  */
 const withProgram = {
   name: 'with-program',
@@ -112,7 +107,7 @@ async function write(path, text) {
   await writeFile(path, text)
 }
 
-/** Fills a new folder and then renames it, so that a client that starts in the meantime never loads a partial build. */
+/** Fills a new folder and renames it, so that a starting client never loads a partial build. */
 async function replaceFolder(path, fill) {
   const [fresh, old] = [`${path}.${process.pid}.new`, `${path}.${process.pid}.old`]
   try {

@@ -1,7 +1,7 @@
 /**
- * `npm run docs`: generates the marked sections of the pages in docs/, docs/baseline.txt, the client's route table, the
- * settings in the chart's schema, and the chart's README. test/docs.test.ts fails while one of these is outdated. With
- * `--pictures`, the command also draws the screenshots, which test/cli/screenshots.test.ts implements.
+ * `npm run docs`: generates sections of docs/, docs/baseline.txt, the client's route table and parts of the
+ * chart.
+ * With `--pictures`, also draws the screenshots. test/docs.test.ts fails if generated text is outdated.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -13,7 +13,7 @@ import { errorCodes, routes, tools, withRoutes } from './docs/contract.ts'
 import { settings } from './docs/settings.ts'
 import { root } from './root.mjs'
 
-/** Functions that return the generated sections as Markdown, keyed by the names that the pages use in comments. */
+/** Generates each section by the name that pages use in comments. */
 const parts: Record<string, () => string | Promise<string>> = {
   settings,
   commands,
@@ -27,7 +27,7 @@ const parts: Record<string, () => string | Promise<string>> = {
 
 const generatedPart = /(<!-- made by `npm run docs`: (\S+) -->\n).*?(<!-- end -->)/gs
 
-/** Returns the up-to-date content of every file with generated sections, keyed by its path from the project root. */
+/** Returns all files with generated sections by their path from the project root. */
 export async function makePages(): Promise<Map<string, string>> {
   const made = Object.fromEntries(
     await Promise.all(Object.entries(parts).map(async ([name, make]) => [name, await make()] as const)),
@@ -63,7 +63,6 @@ if (import.meta.main) {
 }
 
 async function drawPictures() {
-  // Imported on demand, because a test imports this file.
   const { buildClient, runVitest } = await import('./vitest.mjs')
   await buildClient()
   process.env.SANDLOT_SCREENSHOTS = 'docs'

@@ -1,7 +1,6 @@
 /**
- * `npm run image`: builds the server's container image and an SBOM. The API, workers, migrations and admin commands all
- * use this image. The build requires Debian or Ubuntu, but no container engine. The same sources, npm packages
- * and Debian libraries always produce the same image.
+ * `npm run image`: builds the server's container image and an SBOM.
+ * Requires Debian or Ubuntu, but no container engine. The build is reproducible.
  */
 import { chmodSync, lutimesSync, mkdirSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -22,7 +21,7 @@ Builds the image sandlot-server, which runs the API, workers, migrations and adm
 
 SOURCE_DATE_EPOCH sets the timestamp of all files, in seconds since the Unix epoch (default: 0).`
 
-/** The `config` object of the image. Its values must match deploy/image/Dockerfile. */
+/** The image's `config` object, which must match deploy/image/Dockerfile. */
 export const config = {
   User: `${user}:${user}`,
   Env: ['PATH=/usr/bin', 'NODE_ENV=production', 'HOST=0.0.0.0'],
@@ -31,10 +30,7 @@ export const config = {
   ExposedPorts: { '8080/tcp': {}, '9090/tcp': {}, '9443/tcp': {} },
 }
 
-/**
- * Builds the image archive and its SBOM in memory.
- * @param created timestamp of all files
- */
+/** @param created timestamp of all files */
 async function buildImage(created: Date) {
   const { architecture, layers, parts } = await gatherContents()
   const { version } = readManifest('')

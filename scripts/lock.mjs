@@ -1,17 +1,16 @@
 /**
- * File locks that become free when the holder exits. They replace flock, which Node does not provide. The lock file
- * contains the holder's PID and start time. If no such process exists, another process can take over the lock. Plain
- * JavaScript for Node 20.
+ * File locks that become free when the holder exits. Node has no flock.
+ * The file contains the holder's PID and start time. If no such process exists, others can take the lock.
+ * Plain JavaScript for Node 20.
  */
 import { linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { isAlive, readStat } from '../shared/platform/process-stat.mjs'
 
 /**
  * Acquires a lock, unless a live process holds it.
- * @param {string} path the lock file; its folder must exist
- * @param {number} [pid] PID of the process that will hold the lock; by default, this process
+ * @param {string} path the lock file in an existing folder
+ * @param {number} [pid] PID of the future holder, by default this process
  * @returns {{release: () => void, holder?: undefined} | {holder: number, release?: undefined}}
- *   a function that releases the lock, or the PID of the process that already holds it
  */
 export function takeLock(path, pid = process.pid) {
   const temporary = `${path}.${process.pid}`
@@ -41,14 +40,14 @@ export function lockHolder(path) {
 }
 
 /**
- * Removes the lock file of a dead holder, but never the file of its successor. A second lock, named after the dead
- * holder, covers both the check and the removal, so no process can replace the lock file between them.
+ * Removes a dead holder's lock file, but never its successor's.
+ * A second lock covers both the check and the removal.
  */
 function removeStale(path, expected, pid) {
   const holderName = expected.trim().replaceAll(/\W+/g, '-').slice(0, 60)
   const removal = takeLock(`${path}.after-${holderName}`, pid)
   if (removal.release === undefined) {
-    // Waits 1 ms: the process that holds the second lock needs only two system calls.
+    // Waits 1 ms, because the holder of the second lock needs only two system calls.
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1)
     return
   }
@@ -63,7 +62,7 @@ function release(path, pid) {
   if (lockHolder(path) === pid) rmSync(path, { force: true })
 }
 
-/** Creates a hard link atomically. Returns false if the target already exists. */
+/** Creates a hard link atomically. Returns false if the target exists. */
 function link(from, to) {
   try {
     linkSync(from, to)
@@ -88,7 +87,7 @@ function alive(text) {
   return startTime(Number(pid)) === started ? Number(pid) : undefined
 }
 
-/** Returns a process's start time in clock ticks since boot. The PID and the start time together identify a process. */
+/** In clock ticks since boot. PID and start time together identify a process. */
 function startTime(pid) {
   const stat = readStat(pid)
   if (stat) return stat[0] === 'Z' ? undefined : stat[19]

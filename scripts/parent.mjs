@@ -1,16 +1,15 @@
 /**
- * Detects that the parent process has exited. A parent that was killed by `kill -9` cannot stop this process, so this
- * process polls to find out. Plain JavaScript for Node 20.
+ * Polls for the parent's exit, because a parent killed by `kill -9` cannot stop this process. Plain
+ * JavaScript for Node 20.
  */
 import { isAlive } from '../shared/platform/process-stat.mjs'
 
-/** PID of the parent, read as early as possible. If the parent exits before this line runs, the exit goes unnoticed. */
+/** Read as early as possible, because an earlier exit goes unnoticed. */
 const parent = process.ppid
 
 /**
- * Calls `gone` once when the parent process, or the process whose PID is in SANDLOT_WATCH_PARENT, exits. Does nothing
- * if the variable is unset and npm did not start this process, because a process started by hand is allowed to outlive
- * its shell.
+ * Calls `gone` once when the parent or the process in SANDLOT_WATCH_PARENT exits.
+ * Does nothing in a process started by hand, which may outlive its shell.
  * @param {() => void} gone
  */
 export function watchParent(gone) {

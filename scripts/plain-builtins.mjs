@@ -1,10 +1,8 @@
-/** An esbuild plugin for imports of Node's built-in modules. */
 import { isBuiltin } from 'node:module'
 
 /**
- * Makes bundles read only those properties of a built-in module that they use. A plain `import` evaluates every lazy
- * property, which loads all of fetch for node:http and all of fs/promises for node:fs. This would double the client's
- * start time.
+ * Makes bundles read only the properties of built-in modules that they use.
+ * A plain `import` evaluates every lazy property, such as fetch, which would double the client's start time.
  * @type {import('esbuild').Plugin}
  */
 export const plainBuiltins = {
@@ -18,7 +16,7 @@ export const plainBuiltins = {
       const names = Object.keys(await import(path)).filter(
         (name) => /^[a-z]\w*$/i.test(name) && name !== 'default',
       )
-      // esbuild omits a call that is marked as pure unless its result is used.
+      // esbuild omits unused calls that are marked as pure.
       const exported = names.map((name) => `export const ${name} = /* @__PURE__ */ (() => builtin.${name})()`)
       const builtin = `const builtin = process.getBuiltinModule(${JSON.stringify(path)})`
       return { contents: [builtin, 'export default builtin', ...exported].join('\n') }

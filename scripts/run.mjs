@@ -1,7 +1,4 @@
-/**
- * Runs a script with the project's Node binary: `node scripts/run.mjs SCRIPT [ARG…]`. The npm scripts `migrate`,
- * `cluster`, `admin`, `docs`, `chaos` and `bench` use it.
- */
+/** Runs a script with the project's Node: `node scripts/run.mjs SCRIPT [ARG…]`. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { ensureInstalled, runScript } from './install.mjs'
@@ -11,10 +8,10 @@ import { root } from './root.mjs'
 await runScript(
   async () => {
     const [script, ...args] = process.argv.slice(2)
-    // Starts a new process, because the scripts do nothing unless they are the main module.
+    // Starts a new process, because scripts do nothing unless they are the main module.
     process.exitCode = await runOnNode(projectNode(), [join(root, script), ...args])
   },
-  // Installs only if nothing is installed yet, because a production host may have omitted development packages.
+  // Never updates an installation, because production hosts may omit development packages.
   async () => {
     if (!existsSync(join(root, 'node_modules', '.package-lock.json'))) await ensureInstalled()
   },

@@ -1,8 +1,7 @@
 /**
- * `npm run soak`: runs the suites that need load, randomness or time limits (vitest.soak.config.ts). Suites run one
- * after another, each with its own services. At the end, the script prints the measured times, a command that runs the
- * failed suites again, and the same kind of summary line as `npm test`. Nothing is retried, because the purpose is to
- * find flaky behavior.
+ * `npm run soak`: runs the suites that need load, randomness or time limits, one after another.
+ * Prints measured times, a command to repeat failed suites, and a summary. Failures are not retried, because
+ * they reveal flaky behavior.
  */
 import { parseArgs } from 'node:util'
 import { runScript } from './install.mjs'
@@ -18,10 +17,7 @@ const usage = `npm run soak -- [SUITE…] [OPTION…]
   -t PATTERN      runs only the tests whose names match
   --help          shows this text`
 
-/**
- * Parses the command line.
- * @throws {Error} a user-facing error if an option is invalid
- */
+/** @throws {Error} a user-facing error if an option is invalid */
 function readOptions() {
   const { values, positionals } = parseArgs({
     options: {
@@ -46,16 +42,13 @@ function readOptions() {
   }
 }
 
-/**
- * Runs the suites and prints the summary.
- * @returns {Promise<boolean>} true if every suite that ran has passed
- */
+/** @returns {Promise<boolean>} true if all suites passed */
 async function soak({ names, driver, seed, minutes, pattern }) {
   const config = ['--config', 'vitest.soak.config.ts']
   const environment = { SANDLOT_SEED: String(seed), ...(driver && { SANDLOT_TEST_DRIVER: driver }) }
   const suites = chooseSuites(await listFiles(config, environment), names)
   await buildClient()
-  // Without KUBECONFIG, suites that support both drivers use only the local one.
+  // Without KUBECONFIG, suites only use the local driver.
   if (driver === 'local') delete process.env.KUBECONFIG
   const drivers = driver ?? (process.env.KUBECONFIG ? 'both drivers' : 'local driver (KUBECONFIG is not set)')
   console.log(`Soak: ${suites.length} suites, ${drivers}, seed ${seed}`)
@@ -68,10 +61,10 @@ async function soak({ names, driver, seed, minutes, pattern }) {
     console.log(`[${index + 1}/${suites.length}] ${file}, after ${elapsedMinutes().toFixed(1)} min`)
     const options = pattern === undefined ? config : [...config, '-t', pattern]
     const run = await runVitest([file, ...options], { environment })
-    // An aborted run may not have counted any failure.
+    // An aborted run may have counted no failure.
     if (run.code !== 0 && countsOf(run).failed === 0) run.strays = 1
     runs.push(run)
-    // The run was stopped by a signal.
+    // A signal stopped the run.
     if (run.code > 128) break
   }
   console.log(`${runs.length} of ${suites.length} suites in ${elapsedMinutes().toFixed(1)} min`)
@@ -93,7 +86,7 @@ async function soak({ names, driver, seed, minutes, pattern }) {
 }
 
 /**
- * Selects the suites whose file names contain one of the given names.
+ * Selects suites by parts of their file names.
  * @throws {Error} a user-facing error if a name matches no suite
  */
 function chooseSuites(all, names) {

@@ -1,7 +1,6 @@
 /**
- * `npm start`: starts PostgreSQL and Redis unless the settings name existing servers, and then starts the processes of
- * the Procfile. A signal stops everything in reverse order. Even if this process is killed, no child process keeps
- * running.
+ * `npm start`: starts PostgreSQL and Redis unless configured, then the Procfile's processes.
+ * Signals stop everything in reverse order. If this process is killed, no child keeps running.
  */
 import { watchParent } from './parent.mjs'
 import { WrongSettings } from './supervisor/keep-running.ts'
@@ -19,7 +18,7 @@ try {
   welcome(await Promise.race([stack.ready, stack.failed]))
   await stack.failed
 } catch (error) {
-  // A failure during a stop is expected.
+  // Failures during a stop are expected.
   if (stopping === undefined) {
     report((error as Error).message)
     await end(error instanceof WrongSettings ? 2 : 1)
@@ -42,8 +41,7 @@ function stopOrHurry() {
     report('\nStopping ...')
     void end(0)
   } else if (performance.now() - stopping > 1000) {
-    // The user has requested the stop again. A duplicate of the first signal, which npm forwards in addition to the
-    // terminal, arrives within a second and is ignored. The watchdog kills the remaining processes.
+    // The second signal. npm's duplicate of the first one arrives within a second and is ignored.
     process.exit(1)
   }
 }

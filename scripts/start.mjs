@@ -1,4 +1,4 @@
-/** `npm start`: installs missing dependencies, and then starts the stack with the project's Node binary. */
+/** `npm start`: installs missing dependencies, then starts the stack. */
 import { join } from 'node:path'
 import { runScript } from './install.mjs'
 import { projectNode, runOnNode } from './project-node.mjs'

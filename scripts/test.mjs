@@ -1,9 +1,8 @@
 /**
- * `npm test`: installs missing dependencies, builds the client and runs the tests. The last output line is
- * `N passed, N failed`. test/setup/ starts and stops the services that the tests need.
- *
- * If at most five files fail, they are run again, one at a time and each in its own process. A file that then passes is
- * reported as `flaky` and counts as passed, unless it differs from the commit specified in GATE_BASE.
+ * `npm test`: installs missing dependencies, builds the client and runs the tests. The last line is `N
+ * passed, N failed`.
+ * Up to five failed files are run again. A file that then passes is `flaky` and counts as passed, unless it
+ * differs from the commit in GATE_BASE.
  */
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -27,19 +26,18 @@ const usage = `npm test -- [FILE…] [OPTION…]
 
 File names precede options. All other options are passed to vitest.`
 
-/** Maximum number of failed files to run again. If more files fail, flakiness is not the likely cause. */
+/** If more files fail, flakiness is unlikely to be the cause. */
 const maxRetriedFiles = 5
 
 /**
- * Runs tests.
- * @param {string[]} args file names, followed by options for this script and for vitest
+ * @param {string[]} args file names, then options of this script and of vitest
  * @returns {Promise<boolean>} true if at least one test ran and none failed
  * @throws {Error} a user-facing error if an option is invalid
  */
 export async function test(args) {
   const { files, options, times, load, seed } = readOptions(args)
   await buildClient()
-  // Uses threads, because they end with this process even if it is killed.
+  // Threads end with this process, even if it is killed.
   const loops = Array.from({ length: load }, () => new Worker('for (;;);', { eval: true }))
   try {
     if (times === undefined) return await runGate(files, options, seed)
@@ -51,7 +49,7 @@ export async function test(args) {
 
 function readOptions(args) {
   const ourOptions = { times: { type: 'string' }, load: { type: 'string' }, seed: { type: 'string' } }
-  // Accepts unknown options, because vitest checks its own.
+  // vitest checks unknown options.
   const { values, tokens } = parseArgs({ args, options: ourOptions, strict: false, tokens: true })
   const used = tokens.flatMap((token) => {
     if (token.kind !== 'option' || !(token.name in ourOptions)) return []
@@ -98,7 +96,7 @@ async function runGate(names, options, seed) {
 
 const hasFailed = ({ failures }) => failures.length > 0
 
-/** Returns the files that differ from the commit in GATE_BASE, or none if the variable is not set. */
+/** Files that differ from the commit in GATE_BASE, if set. */
 function changedFiles() {
   const base = process.env.GATE_BASE
   if (!base) return []
@@ -106,7 +104,7 @@ function changedFiles() {
   return execFileSync('git', git, { cwd: root, encoding: 'utf8' }).split('\n')
 }
 
-/** Runs the same files several times to find flaky tests. Failed files are not retried. */
+/** Repeats files to find flaky tests. Failed files are not retried. */
 async function runRounds(args, times, firstSeed) {
   const folder = mkdtempSync(join(tmpdir(), 'sandlot-rounds-'))
   const total = { passed: 0, failed: 0, skipped: 0 }
@@ -115,10 +113,10 @@ async function runRounds(args, times, firstSeed) {
     const outputPath = join(folder, `round-${round}.log`)
     const startedAt = performance.now()
     const run = await runVitest(args, { environment: { SANDLOT_SEED: String(seed) }, outputPath })
-    // The run was stopped by a signal.
+    // A signal stopped the run.
     if (run.code > 128) return false
     const counts = countsOf(run)
-    // An aborted run may not have counted any failure.
+    // An aborted run may have counted no failure.
     if (run.code !== 0 && counts.failed === 0) counts.failed = 1
     for (const name of Object.keys(total)) total[name] += counts[name]
     const seconds = ((performance.now() - startedAt) / 1000).toFixed(1)

@@ -1,11 +1,11 @@
-/** Collects the licenses of the packages in a bundle, which must be distributed with the bundle. */
+/** Licenses that must be distributed with a bundle. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from './root.mjs'
 
 /**
- * Returns the packages whose code a bundle contains. Packages that esbuild has dropped as unused are omitted.
- * @param {import('esbuild').Metafile} metafile the bundle's metafile
+ * Omits packages that esbuild has dropped as unused.
+ * @param {import('esbuild').Metafile} metafile
  * @returns {string[]} the packages' folders, relative to the project root
  */
 export function packagesIn({ outputs }) {
@@ -17,14 +17,11 @@ export function packagesIn({ outputs }) {
 
 const packageOf = (file) => /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/.exec(file)?.[0]
 
-/**
- * Reads a package's package.json.
- * @param {string} folder the package's folder, relative to the project root
- */
+/** @param {string} folder the package's folder, relative to the project root */
 export const readManifest = (folder) => JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8'))
 
 /**
- * Returns the content of THIRD-PARTY.txt, with the name and license of each package.
+ * Returns the content of THIRD-PARTY.txt.
  * @param {string} holder the product that contains the packages, such as `The client`
  * @param {string[]} folders the packages' folders
  * @throws {Error} if a package has no license
@@ -42,7 +39,7 @@ function describe(folder) {
   return `\n${'='.repeat(80)}\n${name} ${version} (${license})\n\n${texts.join('\n\n')}\n`
 }
 
-/** Returns the license text of a package that includes no license file and only names its license in package.json. */
+/** For packages that name a license in package.json, but include no license file. */
 function named({ name, license, author }) {
   const owner = author?.name ?? author ?? `the authors of ${name}`
   if (license === 'MIT') return `Copyright (c) ${owner}\n\n${mit}`

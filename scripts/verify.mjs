@@ -1,6 +1,6 @@
 /**
- * `npm run verify`: runs the CI checks, which are types, lint, format and tests. A failed check does not prevent later
- * checks, so one run shows all failures. The tests run last, so their summary is the last line.
+ * `npm run verify`: runs all CI checks, even after a failure. The tests run last, so their summary is the
+ * last line.
  */
 import { runScript } from './install.mjs'
 import { projectNode, runOnNode } from './project-node.mjs'
@@ -20,7 +20,7 @@ await runScript(async () => {
     console.log(`${name}: ${code === 0 ? 'ok' : 'FAILED'}`)
     if (code !== 0) failed.push(name)
   }
-  // Runs both concurrently, because neither keeps two cores busy all the time.
+  // Concurrent, because neither keeps two cores busy.
   await Promise.all(checks.map(check))
   if (failed.length > 0) console.log(`These checks failed before the tests: ${failed.join(', ')}.`)
   const passed = await test(process.argv.slice(2))

@@ -1,4 +1,3 @@
-/** Runs vitest and reads the results that test/setup/reporter.ts writes. */
 import { spawnSync } from 'node:child_process'
 import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync, statfsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -15,7 +14,6 @@ import { compileCache, root } from './root.mjs'
  *   code, `strays` counts errors outside of tests
  */
 
-/** Maximum value of a seed or count on the command line. */
 const largestNumber = 2 ** 31 - 1
 
 export const drawSeed = () => Math.floor(Math.random() * 1e9)
@@ -23,10 +21,9 @@ export const drawSeed = () => Math.floor(Math.random() * 1e9)
 const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs')
 
 /**
- * Runs vitest and returns its results.
- * @param {string[]} args vitest's command-line arguments
- * @param {{ environment?: Record<string, string | undefined>, outputPath?: string }} [options] additional environment
- *   variables, and a file that receives the output instead of the terminal
+ * @param {string[]} args vitest's arguments
+ * @param {{ environment?: Record<string, string | undefined>, outputPath?: string }} [options] additional
+ * environment variables, and a file for the output
  * @returns {Promise<Run>}
  */
 export async function runVitest(args, { environment = {}, outputPath } = {}) {
@@ -57,9 +54,9 @@ export async function runVitest(args, { environment = {}, outputPath } = {}) {
 }
 
 /**
- * Returns the folder for temporary files: in memory if there is enough space, otherwise /tmp. On ext4, creating a test
- * database takes 130 to 240 ms of CPU time instead of 27 ms, because the search for a free inode skips all recently
- * removed ones. The user's TMPDIR is ignored, because a socket path can be at most 107 bytes long.
+ * Folder for temporary files: in memory if possible, otherwise /tmp.
+ * On ext4, creating a test database takes 130 to 240 ms of CPU time instead of 27 ms. TMPDIR is ignored,
+ * because socket paths are limited to 107 bytes.
  */
 function temporaryFolder() {
   const memory = '/dev/shm'
@@ -73,9 +70,9 @@ function temporaryFolder() {
 }
 
 /**
- * Returns the test files that vitest would run, sorted by name.
- * @param {string[]} args vitest's command-line arguments
- * @param {Record<string, string | undefined>} environment additional environment variables
+ * Returns vitest's test files, sorted by name.
+ * @param {string[]} args vitest's arguments
+ * @param {Record<string, string | undefined>} environment
  * @returns {Promise<string[]>} paths relative to the project root
  */
 export async function listFiles(args, environment) {
@@ -96,7 +93,7 @@ export const buildClient = () =>
   buildCli().catch((error) => console.error(`The client could not be built: ${error.message}`))
 
 /**
- * Prints all failures, the kinds of skipped suites, and the summary line `N passed, N failed`.
+ * Prints failures, skipped suites and the summary line `N passed, N failed`.
  * @param {Pick<Run, 'code' | 'files' | 'strays'>} run
  * @returns {boolean} true if at least one test ran and none failed
  */
@@ -115,7 +112,7 @@ export function report(run) {
 }
 
 /**
- * Counts passed, failed and skipped tests. Errors outside of tests count as failed.
+ * Errors outside of tests count as failed.
  * @param {Pick<Run, 'files' | 'strays'>} run
  */
 export function countsOf({ files, strays }) {
@@ -125,10 +122,9 @@ export function countsOf({ files, strays }) {
 }
 
 /**
- * Parses the value of a numeric command-line option.
  * @param {string} name name of the option
  * @param {string | boolean | undefined} value
- * @param {number} min smallest allowed value
+ * @param {number} min
  * @returns {number | undefined}
  * @throws {Error} a user-facing error if the value is invalid
  */

@@ -1,4 +1,4 @@
-/** The rules of docs/allowlist.md, and attempts to bypass them. */
+/** Rules of docs/allowlist.md, and attempts to bypass an allowlist. */
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { decide, refuseVariables, warningOf } from '../shared/allowlist/decide.ts'

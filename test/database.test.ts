@@ -1,4 +1,4 @@
-/** Connections to PostgreSQL: timeouts, read-only servers, and the share of each account. */
+/** PostgreSQL connections: timeouts, read-only servers, limits per account. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -19,7 +19,7 @@ test('a transaction that stays idle fails and releases its locks', async () => {
   const still = db.transaction(async (queries) => {
     await queries.query('set local idle_in_transaction_session_timeout = 300')
     await queries.query(lock)
-    // Resolves when the transaction around it has lost its lock.
+    // Resolves when the transaction has lost its lock.
     await db.query(lock)
     await queries.query('select 1')
   })
@@ -53,7 +53,7 @@ describe('failed transactions', () => {
       await queries.query('select 2')
     })
     await begun.promise
-    // Timers of one process fire in order, however busy it is.
+    // Timers in one process fire in order, even under load.
     const later = new Promise((resolve) => setTimeout(resolve, 1_600, 'waited on'))
     const first = await Promise.race([ended.catch(() => 'failed'), later])
     relay.repair()

@@ -1,4 +1,3 @@
-/** Production dependencies. */
 import { readFileSync } from 'node:fs'
 import { isBuiltin } from 'node:module'
 import { join } from 'node:path'

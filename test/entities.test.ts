@@ -1,4 +1,4 @@
-/** The entities match the migrations, because statements are typed by them. */
+/** Entities must match the migrations, because queries are typed by entities. */
 import { expect, test } from 'vitest'
 import { makeOrm } from '../shared/data/database.ts'
 import { entities } from '../shared/data/entities/index.ts'
@@ -6,7 +6,7 @@ import { shareDatabase } from './support/shared.ts'
 
 const { made, db } = shareDatabase()
 
-/** PostgreSQL's names for the types of entities. */
+/** PostgreSQL's type names for entity types. */
 const alike: Record<string, string> = {
   'timestamptz(3)': 'timestamp(3) with time zone',
   int: 'integer',

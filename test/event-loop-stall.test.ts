@@ -6,7 +6,6 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { wasStalled, whenSilentFor } from '../shared/platform/event-loop-stall.ts'
 
-/** Blocks this process. */
 const freeze = (ms: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 
 test('after a stall, a pending reply is read before the peer can be considered unresponsive', async () => {
@@ -25,7 +24,7 @@ test('after a stall, a pending reply is read before the peer can be considered u
     heard.push('word')
     stop()
   })
-  // From here on, timers run before pending data of a connection is read.
+  // From here on, timers run before pending data is read.
   await new Promise((resolve) => setImmediate(resolve))
   writeFileSync(go, '')
   freeze(1_600)

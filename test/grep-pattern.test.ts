@@ -1,9 +1,9 @@
-/** The translation of patterns into POSIX expressions, and the lines that GNU grep finds by them. */
+/** Translation of patterns into POSIX expressions, checked with GNU grep. */
 import { spawnSync } from 'node:child_process'
 import { describe, expect, test } from 'vitest'
 import { translateGrepPattern } from '../shared/contract/grep-pattern.ts'
 
-/** Pattern, its POSIX form, a line that matches, and one that does not. */
+/** Pattern, POSIX form, matching line, non-matching line. */
 const translations: [string, string, string, string][] = [
   ['TODO|FIXME', 'TODO|FIXME', 'a FIXME', 'TOD'],
   ['^\\d+$', '^[0-9]+$', '42', 'd'],

@@ -1,4 +1,4 @@
-/** The image of the server: its bytes, its contents and its commands. */
+/** The server image: contents, commands and reproducible layers. */
 import { execFile, spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -62,7 +62,7 @@ describe.skipIf(!onDebian)('the image of the server', () => {
     const { config, layers } = readManifest()
     const again = contents.layers.map((layer) => makeTar(withFolders(layer), new Date(0)))
     expect(again.map(digestOf)).toEqual(readJson(blobOf(config.digest)).rootfs.diff_ids)
-    // Compressing the layer of Node again takes five seconds, and shows no more than the other two.
+    // Compressing Node's layer again takes five seconds, and proves no more than the other two layers.
     for (const index of [0, 2]) expect(digestOf(gzipSync(again[index]!))).toBe(layers[index].digest)
   })
 

@@ -1,4 +1,3 @@
-/** Keep-alive pings of WebSockets. */
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { expect, test } from 'vitest'
@@ -16,7 +15,7 @@ test('sends a keep-alive ping only when no messages arrive', async () => {
   ]
   const seen: string[] = []
   other.on('ping', () => seen.push('ping'))
-  // Each message waits for the previous one, so a stall of this process creates no pause between them.
+  // Each message waits for the previous one, so a stall of this process causes no gap.
   let remaining = 100
   const sendNext = () => {
     if (remaining-- > 0) other.send('output')

@@ -1,4 +1,4 @@
-/** The order of the liveness timeouts between processes. */
+/** Required order of the liveness timeouts. */
 import { expect, test } from 'vitest'
 import { marginMs } from '../api/exec/load-exec.ts'
 import { defaultSeconds, livenessTimeoutsOf, stillMs } from '../shared/platform/liveness-timeouts.ts'
@@ -21,7 +21,7 @@ test('the default liveness timeouts match the documentation', () => {
   })
 })
 
-/** All valid settings, in steps of 0.1. */
+/** All valid settings in steps of 0.1. */
 const settable = Array.from({ length: 191 }, (_, step) => (10 + step) / 10)
 
 test.each(settable)(
@@ -29,25 +29,25 @@ test.each(settable)(
   (seconds) => {
     const { handOver, answer, last, stale, missing, missingAnswer } = livenessTimeoutsOf(seconds)
     const { cluster, ping, keepAlive, shell, slot, longer } = livenessTimeoutsOf(seconds)
-    // A worker that was reported as lost starts no earlier command.
+    // A worker reported as lost starts none of its earlier commands.
     expect(stillMs(answer)).toBeLessThan(answer)
-    // A call that was not handed over is sent to another worker before it counts as lost.
+    // A call that was not handed over goes to another worker before it counts as lost.
     expect(handOver).toBeLessThanOrEqual(answer)
     expect(last).toBeLessThan(answer)
-    // The calls of a worker are reported as lost before the commands of its sandboxes are ended.
+    // A worker's calls are reported as lost before its sandboxes' commands are killed.
     expect(answer).toBeLessThan(missing)
     expect(missingAnswer).toBeLessThan(missing)
     // A running worker may miss one announcement and stay registered.
     expect(stale).toBeGreaterThan(1.9 * announceEveryMs)
-    // So may one that cannot reach the cluster, which it checks before each announcement.
+    // A worker may also lose its cluster, which it pings before each announcement.
     expect(ping + announceEveryMs).toBeLessThan(stale)
-    // An unreachable cluster is detected before requests to it time out.
+    // An unreachable cluster is detected before requests time out.
     expect(ping).toBeLessThan(cluster)
     // A second slot is opened while the first may still answer.
     expect(slot).toBeLessThan(shell)
-    // A ping has the timeout of a request, so that a busy API server does not count as dead.
+    // A ping has the same timeout as a request, so that a busy API server does not count as dead.
     expect(keepAlive).toBeGreaterThanOrEqual(cluster)
-    // The worker gives up after two unresponsive slots and a late third one, before the API reports the call as lost.
+    // The worker tries two unresponsive slots and a late third one before the API reports the call as lost.
     expect(2 * slot + cluster + shell).toBeLessThan(marginMs + longer)
   },
 )

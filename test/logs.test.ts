@@ -55,7 +55,7 @@ test('metrics cover requests, jobs, creates, commands, the queue and sandboxes',
   expect(api).toMatch(
     /sandlot_http_request_seconds_count\{[^}]*route="\/v1\/sandboxes\/:id\/exec"[^}]*status="200"[^}]*\} 1/,
   )
-  // The client receives its response before the job has ended.
+  // The client receives a response before the job ends.
   const isCounted = /sandlot_job_seconds_count\{[^}]*job="createPod"[^}]*outcome="done"/
   const worker = await world.eventually(async () => {
     const text = await scrape(world.workers[0]!)
@@ -68,7 +68,7 @@ test('metrics cover requests, jobs, creates, commands, the queue and sandboxes',
   expect(worker).toMatch(/sandlot_queue_jobs\{[^}]*state="delayed"[^}]*\} 1/)
 })
 
-/** Returns the log lines of these processes that report a lost command. */
+/** Returns log lines that report a lost command. */
 const lossesIn = (processes: World['apis']): Line[] =>
   processes.flatMap(({ lines }) => lines.filter(({ msg }) => msg.startsWith('a command is lost')))
 

@@ -1,4 +1,4 @@
-/** `npm run migrate` on tables of two million rows under traffic. */
+/** `npm run migrate` with two million rows under traffic. */
 import { expect, test } from 'vitest'
 import { migrate } from '../migrations/migrate.ts'
 import { openDatabase, requestTimeouts } from '../shared/data/database.ts'

@@ -1,4 +1,4 @@
-/** `npm run migrate` under traffic and while other sessions hold locks. migrate.soak.ts uses large tables. */
+/** `npm run migrate` under traffic and with locks held. migrate.soak.ts uses large tables. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
@@ -23,7 +23,7 @@ beforeEach(async () => {
 })
 afterEach(run)
 
-/** Holds the locks of `sql` until they are released. */
+/** Holds the locks that `sql` takes until release. */
 async function hold(sql: string): Promise<AsyncDisposable & { release(): Promise<void> }> {
   const [locked, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   const over = world.db.transaction(async (db) => {
@@ -40,7 +40,6 @@ async function hold(sql: string): Promise<AsyncDisposable & { release(): Promise
   return { release, [Symbol.asyncDispose]: release }
 }
 
-/** Runs the command like an operator. */
 function runCommand(databaseUrl: string, ...args: string[]) {
   const env = { ...process.env, DATABASE_URL: databaseUrl }
   const child = spawn(process.execPath, ['migrations/run.ts', ...args], {
@@ -112,7 +111,7 @@ const findIndex = async () => {
 }
 
 test('after a lost connection, a second run resumes the migration', async () => {
-  // PostgreSQL finishes a concurrent index only after all transactions with older snapshots have ended.
+  // A concurrent index build waits for all transactions with older snapshots.
   await using held = await hold('set transaction isolation level repeatable read; select 1')
   const broken = run().then(String, describeFailure)
   await world.eventually(async () => (await findIndex())?.valid === false, 10_000)

@@ -1,4 +1,3 @@
-/** Required settings, and the keys of each kind of process. */
 import { expect, test } from 'vitest'
 import { keysOfApi } from '../shared/platform/keys.ts'
 import { readSettings } from '../shared/platform/settings.ts'

@@ -1,4 +1,4 @@
-/** Limits on the requests and bodies of one HTTP connection. */
+/** Limits on requests and bodies of an HTTP connection. */
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { expect, test } from 'vitest'

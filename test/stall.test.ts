@@ -1,11 +1,10 @@
-/** A process whose event loop is blocked. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
 import type { Process } from './support/process.ts'
 import { shareWorld } from './support/shared.ts'
 
-/** Longer than a healthy process is stalled on a busy machine. */
+/** Exceeds the stalls of a healthy process on a busy machine. */
 const stallSeconds = 6
 const env = { EVENT_LOOP_STALL_SECONDS: String(stallSeconds), NODE_OPTIONS: '--inspect-port=0' }
 const world = shareWorld({ env, apis: 2, workers: 2 })
@@ -28,7 +27,7 @@ describe.concurrent.each(['apis', 'workers'] as const)('stalled %s', (kind) => {
   })
 })
 
-/** Blocks its event loop through the debugger, without using CPU time. */
+/** Uses the debugger, which needs no CPU time. */
 async function blockEventLoop(process: Process): Promise<void> {
   process.signal('SIGUSR1')
   const address = await world.eventually(() => {

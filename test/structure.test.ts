@@ -1,4 +1,4 @@
-/** The rules of ARCHITECTURE.md and of the code style. */
+/** Rules of ARCHITECTURE.md and of the code style. */
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
@@ -6,7 +6,7 @@ import { expect, test } from 'vitest'
 
 const root = resolve(import.meta.dirname, '..')
 
-/** All tracked and new source files, relative to the root. */
+/** Tracked and new source files, relative to the root. */
 const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
   cwd: root,
   encoding: 'utf8',
@@ -18,10 +18,10 @@ const sources = new Map(files.map((file) => [file, readFileSync(join(root, file)
 
 interface Import {
   from: string
-  /** A file relative to the root, or a package's name. */
+  /** File path or package name. */
   to: string
   typeOnly: boolean
-  /** Whether it is a dynamic `import('…')`. */
+  /** True for a dynamic `import('…')`. */
   later: boolean
 }
 
@@ -41,7 +41,7 @@ const importsOf = new Map(files.map((file) => [file, imports.filter(({ from }) =
 
 const folderOf = (file: string) => file.split('/')[0]!
 
-/** The folders that the files of each folder may import. */
+/** Folders that each folder may import. */
 const mayImport: Record<string, string[]> = {
   shared: [],
   migrations: ['shared'],
@@ -76,7 +76,7 @@ test('every folder with source files has an import rule', () => {
 
 test('imports between folders follow the import rules', () => {
   const wrong = imports.filter(({ from, to }) => {
-    // `npx sandlot` in a clone first builds the client if it is missing.
+    // `npx sandlot` builds a missing client first.
     if (from === 'cli/sandlot.mjs') return false
     const [own, other] = [folderOf(from), folderOf(to)]
     if (!(other in mayImport) || own === other || !(own in mayImport)) return false
@@ -85,7 +85,7 @@ test('imports between folders follow the import rules', () => {
   expect(wrong).toEqual([])
 })
 
-/** The subfolders in the table of ARCHITECTURE.md, in its order, and the siblings that each may import. */
+/** ARCHITECTURE.md's subfolders, in order, and the siblings that each one may import. */
 const subfolders = new Map(
   [
     ...readFileSync(join(root, 'ARCHITECTURE.md'), 'utf8').matchAll(
@@ -214,7 +214,7 @@ test('SQL statements are typed and defined in shared/data', () => {
   const ours = [...sources].filter(([file]) =>
     ['api', 'workers', 'shared', 'scripts', 'migrations'].includes(folderOf(file)),
   )
-  // Plain SQL returns rows of an unchecked type.
+  // Rows from plain SQL have unchecked types.
   expect(ours.filter(([, text]) => /\.query[<(]/.test(text)).map(([file]) => file)).toEqual([
     'shared/data/database.ts',
   ])
@@ -228,7 +228,7 @@ test('each table is written to by only one file', () => {
   const tables = [...sources]
     .filter(([file]) => file.startsWith('shared/data/entities/'))
     .flatMap(([, text]) => [...text.matchAll(/tableName: '(\w+)'/g)].map(([, table]) => table!))
-  // In Kysely's builders and in SQL templates.
+  // Includes Kysely's builders and SQL templates.
   const writing =
     /\b(?:insertInto|updateTable|deleteFrom)\('(\w+)'|\b(?:insert into|delete from) (\w+)|\bupdate (\w+)\s+set\b/g
   const written = new Map(tables.map((table) => [table, new Set<string>()]))
@@ -278,6 +278,6 @@ test('every abort listener also handles signals that are already aborted', () =>
   const listening = [...sources].filter(([file, text]) => {
     return ['api', 'workers', 'shared'].includes(folderOf(file)) && /addEventListener\(\s*'abort'/.test(text)
   })
-  // `addAbortListener` of node:events handles an earlier abort, whose event a listener misses.
+  // `addAbortListener` of node:events also handles a signal that was aborted earlier.
   expect(listening.map(([file]) => file)).toEqual([])
 })

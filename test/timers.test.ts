@@ -1,4 +1,4 @@
-/** Timers for the rest of a timeout, which may already be negative. */
+/** Timers with a possibly negative delay. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { withTimeout } from '../shared/lib/timeout.ts'

@@ -27,8 +27,7 @@ export const define: Define = (command, _exitWith, describeProgram) => {
 }
 
 /**
- * Returns one candidate per line, then a line with a directive for the script. If an error occurs, returns an empty
- * string.
+ * Returns one candidate per line, then a directive for the script. Returns an empty string after an error.
  */
 async function answer(command: Command, commands: CommandTree): Promise<string> {
   const { line, breaks, type } = command.opts<Options>()
@@ -47,7 +46,7 @@ async function answer(command: Command, commands: CommandTree): Promise<string> 
 
 async function completeWords(commands: CommandTree, words: string[], current: string): Promise<Completion> {
   const completion = await complete(commands, words, current, openSources)
-  // Each candidate is one line, so values with line breaks or control characters are omitted.
+  // Candidates are separate lines, so values with line breaks or control characters are omitted.
   const candidates = completion.candidates
     .filter(({ value }) => value === oneLine(value))
     .map(({ value, description }) => ({ value, description: description && oneLine(description) }))

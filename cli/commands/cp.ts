@@ -9,7 +9,7 @@ import type { Skipped } from '../files/skipped.ts'
 import { sendFile } from '../files/upload.ts'
 
 interface Copied {
-  /** Path of the written file; undefined for stdout. */
+  /** The written file, or undefined for stdout. */
   target?: string
   bytes: number
   skipped?: Skipped
@@ -78,13 +78,13 @@ async function copy(invocation: Invocation<object>, source: string, target: stri
   })
 }
 
-/** A path in a session. `session` is an id or a name, or empty for the default session. */
+/** `session` is an id, a name, or empty for the default session. */
 interface Place {
   session: string
   path: string
 }
 
-/** Parses `SESSION:PATH` or `:PATH`. Returns undefined for a local path. */
+/** Returns undefined for a local path. */
 function readPlace(text: string): Place | undefined {
   const [, session, path] = /^([^/:]*):(.*)$/s.exec(text) ?? []
   return session === undefined ? undefined : { session, path: path || '.' }

@@ -12,7 +12,7 @@ interface Options {
   create: boolean
 }
 
-/** Clock difference, in milliseconds, above which a problem is reported. */
+/** Tolerated clock difference in milliseconds. */
 const skewMs = 30_000
 
 export const define = defineCommand<Options>({
@@ -38,7 +38,7 @@ reads a file, and always destroys the session. Exits with 0, or with the code of
   },
 })
 
-/** Runs the checks that do not need a session. Returns whether the service accepts this client's requests. */
+/** Checks that need no session. Returns whether the service accepts requests. */
 async function checkService(invocation: Invocation<Options>, checks: Checks): Promise<boolean> {
   if (!(await checkSettings(invocation, checks))) return false
   const { settings, api } = invocation
@@ -61,11 +61,10 @@ async function checkSettings({ settings }: Invocation<Options>, { check }: Check
     }),
     await check('key', () => describeKeys(settings)),
   ]
-  // The remaining checks do not need the file.
   return results.slice(1).every((ok) => ok)
 }
 
-/** Describes the settings file. @throws {CliError} if the file is broken or readable by other users */
+/** @throws {CliError} if the settings file is broken or readable by other users */
 async function describeFile(settings: Settings): Promise<string> {
   const { file, location } = settings
   if (await settings.isExposed()) {
@@ -76,13 +75,13 @@ async function describeFile(settings: Settings): Promise<string> {
   return existsSync(file) ? location : `${file} does not exist`
 }
 
-/** Describes the key in use, then the keys that are saved for other addresses. */
+/** Also lists keys saved for other addresses. */
 async function describeKeys(settings: Settings): Promise<string> {
   const address = await settings.baseUrl()
   await settings.apiKey(address)
   const { value, source } = (await settings.findKey(address))!
   const { file } = settings
-  // The settings check reports a broken file.
+  // A separate check reports a broken file.
   const others = (await settings.savedKeys().catch(() => [])).filter(
     (key) => placeOfKey(key, file) !== source,
   )

@@ -22,17 +22,17 @@ interface Options {
   timeout?: string
   grace?: string
   reveal?: boolean
-  /** Whether to send stdin. If unset, stdin is sent if it is a pipe or a file. */
+  /** By default, stdin is sent if it is a pipe or a file. */
   stdin?: boolean
   tty?: boolean
   background?: boolean
   detachKeys: string
 }
 
-/** Matches programs that run interactively when started without arguments. */
+/** Programs that are interactive when started without arguments. */
 const interactivePrograms = /^(?:.*\/)?(?:(?:ba|da|a|z|fi)?sh|python3?|node|irb|psql)$/
 
-/** Limits, in bytes and milliseconds, for sending input as part of the request. Larger or slower input is streamed. */
+/** Limits in bytes and milliseconds for input that is part of the request. Other input is streamed. */
 const inline = { bytes: 64 * 1024, ms: 50 }
 
 export const define = defineCommand<Options>({
@@ -93,7 +93,7 @@ the command could not be run; 128+n terminated by signal n; 130 interrupted.`,
 /** Exit code of a command that was not found. */
 const notFound = 127
 
-/** Suggests a corrected command line if the user typed a session's name as the command, as with `docker exec`. */
+/** Suggests a correction if the command is a session's name, as in `docker exec`. */
 async function suggestSession({ args, api, output }: Invocation<Options>): Promise<void> {
   const [first = '', ...command] = args
   if (command.length === 0 || output.json || output.quiet) return
@@ -103,12 +103,11 @@ async function suggestSession({ args, api, output }: Invocation<Options>): Promi
   output.note(`To run it in the session ${JSON.stringify(first)}: ${line}`)
 }
 
-/** Runs the command and returns its exit code. */
 async function execute(invocation: Invocation<Options>): Promise<number> {
   const { args, options, settings, session, api, output } = invocation
   if (options.tty) requireTerminalOptions(options)
   const request = readRequest(args, options)
-  // Report invalid settings before waiting for stdin.
+  // Reports invalid settings before waiting for stdin.
   await settings.apiKey(await settings.baseUrl())
   const remote = createRemote(api, await session())
   if (options.tty) return await useTerminal(invocation, remote, request)
@@ -141,10 +140,7 @@ async function runWithoutTerminal(
   return exitCodeOf(result)
 }
 
-/**
- * Validates the options that are used with -t.
- * @throws {CliError} `usage` if they conflict, or if there is no terminal
- */
+/** @throws {CliError} `usage` if options conflict with -t, or if there is no terminal */
 function requireTerminalOptions({ background, detachKeys }: Options): void {
   if (background) {
     throw new CliError('usage', '-t and --background are mutually exclusive.', {
@@ -152,14 +148,11 @@ function requireTerminalOptions({ background, detachKeys }: Options): void {
     })
   }
   requireTerminal('-t', 'To send piped input to the command, omit -t.')
-  // Report invalid keys before the command starts.
+  // Reports invalid keys before the command starts.
   readDetachKeys(detachKeys)
 }
 
-/**
- * Suggests -it for an interactive program. Without -it, the program reads EOF and exits silently, as with docker and
- * kubectl.
- */
+/** Suggests -it for interactive programs, which exit silently at EOF. */
 function noteNoTerminal(args: string[], note: (text: string) => void): void {
   const [program = '', ...more] = args
   if (more.length > 0 || !interactivePrograms.test(program) || !process.stdin.isTTY) return
@@ -212,9 +205,7 @@ async function leaveRunning(
   return exitCodes.done
 }
 
-/**
- * Reads all of a short input, so that it can be sent in the request. Returns undefined if the input must be streamed.
- */
+/** Reads a short input. Returns undefined if the input must be streamed. */
 async function readInline(input: Input | undefined): Promise<string | undefined> {
   const bytes = await input?.whole(inline.bytes, inline.ms)
   return bytes && decodeUtf8(bytes)

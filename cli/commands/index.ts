@@ -1,4 +1,3 @@
-/** Lists all commands, with their summaries and modules. */
 import type { Define } from '../core/command.ts'
 
 interface Leaf {

@@ -9,11 +9,11 @@ import { describeExit } from '../exec/exit-status.ts'
 import { createRemote, type Remote, type Signal } from '../exec/remote.ts'
 
 /**
- * How long to wait for the exit status, in milliseconds. `ending` applies to KILL, and to TERM, which the service
- * follows with KILL. Other signals might not end the command.
+ * Wait for the exit status in milliseconds. `ending` applies to KILL and TERM, because the service follows
+ * TERM with KILL.
  */
 const waitMs = { ending: 10_000, other: 1_000 }
-/** Delay before the second poll, in milliseconds. The delay doubles with each poll. */
+/** Milliseconds before the second poll. Doubles with each poll. */
 const pauseMs = 25
 
 export const define = defineCommand<{ signal: string }>({
@@ -37,16 +37,13 @@ still running. Exits with 3 if the command is not found, and with 5 if it has al
   },
 })
 
-/** Converts a signal name or number to the name without the SIG prefix. The service rejects unknown names. */
+/** Returns the name without SIG. The service rejects unknown names. */
 function readSignal(text: string): Signal {
   const byNumber = Object.entries(constants.signals).find(([, number]) => String(number) === text)?.[0]
   return (byNumber ?? text.toUpperCase()).replace(/^SIG/, '') as Signal
 }
 
-/**
- * Sends the signal and waits for the exit status.
- * @throws {CliError} `exec_finished`, with the exit status, if the command has already ended
- */
+/** @throws {CliError} `exec_finished` with the exit status, if the command has already ended */
 async function stop(remote: Remote, execId: string, signal: Signal): Promise<ExecOutcome> {
   try {
     const signaled = await remote.signal(execId, signal)

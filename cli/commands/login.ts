@@ -31,7 +31,7 @@ is already saved. \`sandlot signup\` creates an account.`,
   handle: async (invocation) => {
     const { settings, api, output } = invocation
     const base_url = await settings.baseUrl()
-    // Fail before creating a key if the settings file cannot be read.
+    // Fails before creating a key if the settings file cannot be read.
     const before = await settings.saved()
     const body = await readCredentials(invocation)
     const session = await api.call('logIn', { body })
@@ -68,7 +68,7 @@ is already saved. \`sandlot signup\` creates an account.`,
   },
 })
 
-/** Reports whether a saved key is valid and belongs to this account. */
+/** True if a saved key is valid and belongs to this account. */
 async function opens(
   { trace }: Pick<Invocation<object>, 'trace'>,
   { key, address }: SavedKey,

@@ -6,10 +6,10 @@ import { describeProfile, isSameAccount, keyIn, type SavedKey } from '../core/sa
 import { noAccount, readKey, Settings } from '../core/settings.ts'
 
 interface FormerKey {
-  /** Id of the key; null if the service did not return it. */
+  /** Null if the service did not return the key's id. */
   id: string | null
   last_four: string
-  /** Whether the key is still valid; null if the service did not report it. */
+  /** Whether the key is still valid, or null if unknown. */
   works: boolean | null
 }
 
@@ -30,7 +30,7 @@ kept. The key remains valid until it is revoked; logout prints the command.`,
   },
 })
 
-/** Removes the login and the key, and returns the removed key. Retries if another process saved a different key. */
+/** Removes login and key, and returns the key. Retries if another process saved a different key. */
 async function forget(settings: Settings, trace: Invocation<object>['trace']) {
   for (;;) {
     const saved = await settings.saved()
@@ -46,7 +46,7 @@ async function forget(settings: Settings, trace: Invocation<object>['trace']) {
   }
 }
 
-/** Looks up a key's id at the address that the key was saved for. */
+/** Uses the address that the key was saved for. */
 async function lookUp(
   { key: apiKey, address: url }: SavedKey,
   trace: Invocation<object>['trace'],

@@ -45,7 +45,7 @@ number of bytes that are no longer stored is reported on stderr. --json prints t
   },
 })
 
-/** Prints the output. Returns the exit status, or undefined if the command is still running. */
+/** Returns the exit status, or undefined if the command is still running. */
 async function printOutput(
   { options, output }: Invocation<Options & CommonOptions>,
   remote: Remote,
@@ -88,7 +88,7 @@ async function printOutput(
   }
 }
 
-/** Adds to a network error how long the connection was lost. */
+/** Adds the duration of the disconnection to a network error. */
 function explainLostConnection(
   error: unknown,
   { disconnectedMs }: RetryPolicy,

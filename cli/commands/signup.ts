@@ -26,7 +26,7 @@ continue.`,
   handle: async (invocation) => {
     const { settings, api, output } = invocation
     const base_url = await settings.baseUrl()
-    // Fail before creating the account if the settings file cannot be read.
+    // Fails before creating the account if the settings file cannot be read.
     const former = keyIn(await settings.saved())
     const credentials = await readNewCredentials(invocation)
 
@@ -57,8 +57,7 @@ function loginHint({ address }: SavedKey): string {
 }
 
 /**
- * Returns the suggested next command. Depending on how the client is installed, it starts with `sandlot`, `npx sandlot`
- * or `node`.
+ * Returns the next command. Depending on the installation, it starts with `sandlot`, `npx sandlot` or `node`.
  */
 function nextStep(settings: Settings): string {
   const next = `Next: ${settings.ownCall()} session create`

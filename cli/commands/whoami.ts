@@ -51,9 +51,7 @@ export const define = defineCommand<{ usage?: boolean; month?: string }>({
   },
 })
 
-/**
- * Reads all pages of the usage list. Every page shows usage as of the first request, so the rows add up to the total.
- */
+/** Reads all pages. Usage is as of the first request, so the rows add up to the total. */
 async function readUsage(api: Api, month: string | undefined) {
   const data: SandboxUsage[] = []
   for (let cursor: string | undefined; ; ) {

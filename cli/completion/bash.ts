@@ -1,19 +1,19 @@
-/** Parses and quotes command lines, which bash passes to completion as plain text. */
+/** Parses and quotes command lines, which bash passes to completion as text. */
 import type { Candidate } from './candidates.ts'
 
 export interface Cursor {
-  /** Complete words before the cursor, without their quotes. */
+  /** Complete words before the cursor, unquoted. */
   words: string[]
-  /** Part of the current word before the cursor, without its quotes. */
+  /** Part of the current word before the cursor, unquoted. */
   current: string
-  /** Quote character that is open at the cursor, or an empty string. */
+  /** The quote that is open at the cursor, or an empty string. */
   quote: '"' | "'" | ''
-  /** Length of the part of the current word that bash keeps: everything up to the last unquoted `=` or `:`. */
+  /** Length of the prefix that bash keeps, which ends at the last unquoted `=` or `:`. */
   kept: number
 }
 
 /**
- * Splits a command line as a shell would, but without expansions.
+ * Splits a line like a shell, without expansions.
  * @param breaks the value of COMP_WORDBREAKS
  */
 export function readLine(line: string, breaks: string): Cursor {
@@ -47,7 +47,7 @@ const isEscape = (quote: string, next: string | undefined): boolean =>
   quote === '' || (quote === '"' && next !== undefined && '"$`\\'.includes(next))
 
 /**
- * Quotes candidates for insertion into the line. Adds descriptions if bash only lists the candidates.
+ * Adds descriptions if bash only lists the candidates.
  * @param type the value of COMP_TYPE
  */
 export function writeWords(candidates: Candidate[], { quote, kept }: Cursor, type: string): string[] {

@@ -9,27 +9,22 @@ export interface Candidate {
 
 export interface Completion {
   candidates: Candidate[]
-  /** Whether the shell should also offer local files. */
+  /** Whether the shell also offers local files. */
   files: boolean
 }
 
 /** Completion values from the service or the settings file. */
 export interface Sources {
-  /**
-   * Returns the name of each session, or its id if the name is not usable or not unique. If `typed` is not empty, also
-   * returns all ids.
-   */
+  /** Returns session names, or ids if names are not usable. Also returns all ids if `typed` is not empty. */
   sessions(typed: string): Promise<Candidate[]>
-  /** Returns the remote paths in the folder part of `typed`. Relative paths start at /workspace or --cwd. */
+  /** Returns remote paths. Relative paths start at /workspace or --cwd. */
   paths(typed: string): Promise<Candidate[]>
   profiles(): Promise<Candidate[]>
-  /** Returns the ids of all commands in the session. */
   commands(): Promise<Candidate[]>
 }
 
 /**
- * Returns the completions of the current word.
- * @param words the words before the current one, without the program name
+ * @param words the words before the current one, without the program
  * @param current the current word up to the cursor
  * @param open creates sources for the options on the line
  */
@@ -48,14 +43,14 @@ export async function complete(
 interface TypedLine {
   command: Command
   operands: string[]
-  /** Values of the options on the line, by attribute name. */
+  /** Option values by attribute name. */
   options: Record<string, string>
   seen: Set<Option>
-  /** Last option on the line, if the next word is its value. */
+  /** The option whose value is the next word. */
   pending: Option | undefined
-  /** Whether all following words are operands, even if they begin with a hyphen. */
+  /** Whether all following words are operands. */
   ended: boolean
-  /** Whether the line starts with `help`, which only command names can follow. */
+  /** Whether the line starts with `help`. */
   helping: boolean
 }
 
@@ -91,7 +86,7 @@ async function readLine({ program, load }: CommandTree, words: string[]): Promis
 const subcommand = ({ commands }: Command, word: string): Command | undefined =>
   commands.find((each) => each.name() === word || each.aliases().includes(word))
 
-/** Parses an option in the form `--name value`, `--name=value`, `-n value`, `-nvalue` or `-abc`. */
+/** Supports `--name value`, `--name=value`, `-n value`, `-nvalue` and `-abc`. */
 function readOption(line: TypedLine, word: string): void {
   if (word.startsWith('--')) {
     const [, flag = word, value] = withValue.exec(word) ?? []
@@ -151,7 +146,7 @@ const prefix = (text: string, { candidates, files }: Completion): Completion => 
   candidates: candidates.map(({ value, description }) => ({ value: text + value, description })),
 })
 
-/** Returns the options that are not on the line yet or can be repeated, with the global options last. */
+/** Returns unused and repeatable options, with the global options last. */
 function optionsOf({ command, seen }: TypedLine): Candidate[] {
   const options = command
     .createHelp()
@@ -163,7 +158,7 @@ function optionsOf({ command, seen }: TypedLine): Candidate[] {
   ].map(({ long, short, description }) => ({ value: long ?? short!, description }))
 }
 
-/** Reports whether an option can be given more than once. Only such options are declared with their own parser. */
+/** Only repeatable options have their own parser. */
 const isRepeatable = ({ variadic, parseArg, argChoices }: Option): boolean =>
   variadic || (parseArg !== undefined && argChoices === undefined)
 
@@ -177,7 +172,7 @@ function subcommands({ command, helping }: TypedLine): Candidate[] {
   return [...below.filter(({ value }) => value !== 'help'), ...further]
 }
 
-/** Completes a value from its declared choices, or according to its placeholder, such as `<id>` or `<path>`. */
+/** Uses declared choices, or the placeholder, such as `<id>` or `<path>`. */
 async function values(
   line: TypedLine,
   wanted: Option | Argument,
@@ -203,13 +198,13 @@ async function values(
     case 'exec-id':
       return noFiles(await open().commands())
     case 'command':
-      // The program may be anything on the sandbox's PATH.
+      // The sandbox's PATH may contain any program.
       return noFiles(operands.length > 0 || current.includes('/') ? await open().paths(current) : [])
   }
   return noFiles([])
 }
 
-/** Completes an operand of `cp`, which is a local path or SESSION:PATH. */
+/** An operand of `cp` is a local path or SESSION:PATH. */
 async function placesToCopy(line: TypedLine, current: string, open: () => Sources): Promise<Completion> {
   const [, session, path] = /^([^/:]*):(.*)$/s.exec(current) ?? []
   if (session === undefined || path === undefined) {
@@ -223,6 +218,6 @@ async function placesToCopy(line: TypedLine, current: string, open: () => Source
   return prefix(`${session}:`, noFiles(await open().paths(path)))
 }
 
-/** Returns the name in a placeholder, such as `exec-id` for `<exec-id>`. */
+/** For example, returns `exec-id` for `<exec-id>`. */
 const nameOf = (wanted: Option | Argument): string =>
   'flags' in wanted ? (/[<[]([^>\].]+)/.exec(wanted.flags)?.[1] ?? '') : wanted.name()

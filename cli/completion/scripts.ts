@@ -1,9 +1,9 @@
-/** Shell scripts that call `sandlot __complete` whenever the user presses Tab. */
+/** Shell scripts that call `sandlot __complete` when the user presses Tab. */
 
 export const shells = ['bash', 'zsh', 'fish'] as const
 export type Shell = (typeof shells)[number]
 
-/** Directives for the shell. As in Cobra, the last line of a reply is `:` followed by the sum of its directives. */
+/** As in Cobra, the last line is `:` followed by the sum of the directives. */
 export const directives = { noSpace: 2, noFiles: 4 } as const
 
 const bash = String.raw`# bash completion for sandlot: source <(sandlot completion bash)

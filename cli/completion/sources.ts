@@ -1,4 +1,4 @@
-/** Loads completion values from the service and the settings file. If loading fails, returns no values. */
+/** Loads completion values. Returns none after an error. */
 import { posix } from 'node:path'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { withTimeout } from '../../shared/lib/timeout.ts'
@@ -8,7 +8,7 @@ import { selectSession } from '../core/session.ts'
 import { Settings } from '../core/settings.ts'
 import type { Candidate, Sources } from './candidates.ts'
 
-/** Timeout of a request, in milliseconds. It is short because the user is waiting at the prompt. */
+/** Request timeout in milliseconds. Short, because the user is waiting. */
 const timeoutMs = 2_000
 
 /** @param options from the command line, including settings */
@@ -48,7 +48,7 @@ export function openSources(options: Record<string, string>): Sources {
   }
 }
 
-/** Reports whether the name can be used on a command line and identifies exactly one session. */
+/** True if the name works on a command line and identifies exactly one session. */
 const isHandle = (name: string | null, sessions: Sandbox[]): name is string =>
   name !== null &&
   !/^-|^sbx_/.test(name) &&

@@ -1,14 +1,13 @@
 /**
- * Validates base addresses. An API key must never be sent in cleartext, so `http://` addresses are accepted only if
- * they refer to this machine.
+ * Validates base addresses. `http://` is only accepted for this machine, because API keys must never be sent
+ * in cleartext.
  */
 import { CliError } from './errors.ts'
 
 const localHosts = ['localhost', '127.0.0.1']
 
 /**
- * Validates a base address. Its path becomes a prefix of every route.
- * @param source the flag, environment variable or file that the address comes from, for error messages
+ * @param source flag, environment variable or file, for error messages
  * @returns the address without a trailing slash
  * @throws {CliError} `address_refused` if the address is malformed or would send the API key in cleartext
  */
@@ -50,9 +49,6 @@ export function readAddress(text: string, source: string): string {
 
 const withoutUser = (text: string): string => text.replace(/^([a-z]+:[/\\]+)?.*@/is, '$1…@')
 
-/**
- * Reports whether an address refers to this machine. Rejects notations such as `0x7f.1` and `2130706433`, which the URL
- * parser converts to 127.0.0.1, by also comparing the host as typed.
- */
+/** Also compares the address as typed, because the URL parser converts `0x7f.1` to 127.0.0.1. */
 const isLocal = (parsed: string, typed: string): boolean =>
   localHosts.includes(parsed) && typed.replace(/:\d*$/, '').toLowerCase() === parsed

@@ -1,4 +1,3 @@
-/** Sends typed requests to the service. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { input, output, ZodType } from 'zod'
 import type { EndpointName, endpoints } from '../../shared/contract/index.ts'
@@ -23,8 +22,8 @@ import { version } from './version.ts'
 type Endpoints = typeof endpoints
 
 /**
- * The `params`, `query` or `body` field of a request, typed by the endpoint's schema. The field is optional if the
- * schema accepts an empty object or undefined.
+ * A part of a request, typed by the endpoint's schema. Optional if the schema accepts an empty object or
+ * undefined.
  */
 type Part<Name extends EndpointName, Key extends 'params' | 'query' | 'body'> =
   Endpoints[Name] extends Record<Key, infer Schema extends ZodType>
@@ -39,7 +38,7 @@ interface Common {
   token?: string
   headers?: Record<string, string>
   timeoutMs?: number
-  /** Request body. Each retry iterates over it again. */
+  /** Each retry iterates over the body again. */
   bytes?: AsyncIterable<Uint8Array> | Iterable<Uint8Array>
 }
 
@@ -53,24 +52,24 @@ export type Reply<Name extends EndpointName> =
 
 export type Api = ReturnType<typeof createApi>
 
-/** Timeout of an ordinary request, in milliseconds, including its retries. */
+/** Timeout of an ordinary request with its retries, in milliseconds. */
 const requestTimeoutMs = 30_000
-/** Timeout of a file search, in milliseconds. The service itself stops a search after 30 s. */
+/** Timeout of a file search in milliseconds. The service stops a search after 30 s. */
 export const searchTimeoutMs = 45_000
-/** How long the client waits for a reply, in milliseconds, before it prints a note. */
+/** Milliseconds before a slow response is reported. */
 const slowMs = 3_000
-/** Longest Retry-After, in seconds, that the client waits for. A longer one is reported as an error. */
+/** Longest Retry-After in seconds that the client waits for. */
 const shortWaitSeconds = 10
-/** Delays before the retries after a failed connection, in milliseconds. */
+/** Milliseconds before each retry after a failed connection. */
 const retryMs = [100, 400]
 
-/** A request as --debug prints it. The query, credentials and body are omitted. */
+/** A request as printed by --debug, without query, credentials and body. */
 export interface RequestTrace {
   method: string
   path: string
   status?: number
   problem?: string
-  /** Time, in milliseconds, until the reply was received or, for a streamed reply, until its headers were received. */
+  /** Milliseconds until the response was received. Streamed responses count until the headers arrive. */
   ms: number
   requestId?: string
 }
@@ -83,15 +82,11 @@ export interface Waiting {
 }
 
 /**
- * Creates the client for the service's API.
  * @param trace called after each request
- * @param waiting prints notes during a wait; without it, a request that exceeds a rate limit fails immediately
+ * @param waiting prints notes during a wait. If unset, exceeding a rate limit fails immediately.
  */
 export const createApi = (settings: Settings, trace?: Trace, waiting?: Waiting) => ({
-  /**
-   * Sends a request and returns the parsed reply.
-   * @throws {CliError} with the service's error code, or with a client error code such as `network`
-   */
+  /** @throws {CliError} with the service's error code, or a client error code such as `network` */
   async call<Name extends EndpointName>(name: Name, request: Request<Name>): Promise<Reply<Name>> {
     const call = await prepare(name, request, settings)
     const send = tracing(exchange, headOf, trace)
@@ -108,8 +103,8 @@ export const createApi = (settings: Settings, trace?: Trace, waiting?: Waiting) 
   },
 
   /**
-   * Opens a streamed reply. `timeoutMs` applies until the response headers arrive.
-   * @throws {CliError} under the same conditions as {@link call}
+   * `timeoutMs` applies until the response headers arrive.
+   * @throws {CliError} like {@link call}
    */
   async open<Name extends EndpointName>(name: Name, request: Request<Name>): Promise<OpenExchange> {
     const call = await prepare(name, request, settings)
@@ -127,10 +122,7 @@ export const createApi = (settings: Settings, trace?: Trace, waiting?: Waiting) 
     })
   },
 
-  /**
-   * Returns the URL, headers and error handler for a request that the caller sends itself, such as a WebSocket
-   * handshake.
-   */
+  /** Prepares a request that the caller sends, such as a WebSocket handshake. */
   async addressOf<Name extends EndpointName>(name: Name, request: Request<Name>) {
     const call = await prepare(name, request, settings)
     const { url, headers, method } = call.outgoing
@@ -169,7 +161,7 @@ async function prepare(name: EndpointName, given: RequestInput, settings: Settin
   return { route, given, outgoing }
 }
 
-/** Encodes the request body. @throws {CliError} `body_too_large` if the JSON exceeds `limits.bodyBytes` */
+/** @throws {CliError} `body_too_large` if the JSON exceeds `limits.bodyBytes` */
 function bodyOf({ bytes, body: value }: RequestInput): Pick<Exchange, 'headers' | 'body'> {
   if (bytes !== undefined) return { headers: { 'content-type': 'application/octet-stream' }, body: bytes }
   if (value === undefined) return { headers: {} }
@@ -187,7 +179,7 @@ function bodyOf({ bytes, body: value }: RequestInput): Pick<Exchange, 'headers' 
   )
 }
 
-/** Percent-encodes an id. Rejects `.` and `..`, which the URL parser resolves even when percent-encoded. */
+/** Rejects `.` and `..`, which the URL parser resolves even when percent-encoded. */
 function encodeId(id: string): string {
   if (id !== '' && id !== '.' && id !== '..') return encodeURIComponent(id)
   throw new CliError('usage', `${JSON.stringify(id)} is not an id.`)
@@ -205,14 +197,14 @@ async function headersFor(
   return { ...headers, authorization: `Bearer ${credential}` }
 }
 
-/** Reports whether a request can safely be retried after the connection was lost. */
+/** True if the request can be retried after a lost connection. */
 function isRepeatable({ route: { repeat }, given: { query = {} }, outgoing: { headers } }: Call): boolean {
   if (repeat === 'keyed') return headers['idempotency-key'] !== undefined
   if (repeat === 'plain') return headers['if-match'] === undefined && query.overwrite !== 'false'
   return repeat !== 'no'
 }
 
-/** Reports whether a retried delete returned 404 because the first attempt had already succeeded. */
+/** True if a retried delete returned 404 because the first attempt had succeeded. */
 function wasDone({ status, text }: HttpAnswer, { route }: Call): boolean {
   if (route.repeat !== 'gone' || status !== 404) return false
   const value = parseJson(text)
@@ -259,7 +251,7 @@ function tracing<T, Outgoing extends Pick<Exchange, 'method' | 'url'>>(
   }
 }
 
-/** Prints a note if the reply is slow, except for requests with long timeouts, such as commands and uploads. */
+/** Prints a note about a slow response, except for requests with long timeouts. */
 async function reportSlowReply<T>(
   waiting: Waiting | undefined,
   { outgoing: { url, timeoutMs } }: Call,
@@ -297,9 +289,9 @@ function shortWaitOf(error: unknown): number | undefined {
 }
 
 /**
- * Sends a request, with up to two retries.
- * @param mayPass reports whether to retry after this reply, such as the 503 of a process that is shutting down
- * @returns the reply; `isRepeat` is true if an earlier attempt might have reached the service
+ * Sends a request with up to two retries.
+ * @param mayPass whether to retry after this response, such as a 503 during a shutdown
+ * @returns the response. `isRepeat` is true if an earlier attempt might have reached the service.
  */
 async function exchangeWithRetries<T>(
   send: (outgoing: Exchange) => Promise<T>,
@@ -312,7 +304,7 @@ async function exchangeWithRetries<T>(
   let isRepeat = false
   for (let tries = 0; ; tries++) {
     const pause = retryMs[tries]
-    // Evaluated after each attempt, because an attempt may use up the whole timeout.
+    // Evaluated later, because an attempt may use up the timeout.
     const isLast = () => pause === undefined || performance.now() + pause >= end
     try {
       const answer = await send(remaining())

@@ -1,4 +1,4 @@
-/** Runs the checks of `sandlot doctor` and `sandlot mcp doctor`, and reports each result. */
+/** Runs and reports the checks of `sandlot doctor` and `sandlot mcp doctor`. */
 import { type CliError, describeError, exitCodes } from './errors.ts'
 
 export interface Check {
@@ -16,11 +16,10 @@ export function startChecks(report: (text: string) => unknown) {
   let failure: CliError | undefined
   return {
     done,
-    /** Returns the exit code of the first failed check, or 0 if none failed. */
+    /** The exit code of the first failed check. */
     exitCode: (): number => failure?.exitCode ?? exitCodes.done,
     /**
-     * Runs one check and reports its result.
-     * @param run returns a description of the result, and throws if the check fails
+     * @param run returns a description, and throws if the check fails
      * @returns whether the check passed
      */
     async check(name: string, run: () => string | Promise<string>): Promise<boolean> {
@@ -35,7 +34,7 @@ export function startChecks(report: (text: string) => unknown) {
         return finish(true, await run(), null)
       } catch (error) {
         const problem = describeError(error)
-        // A cause that fails several checks is reported once.
+        // Several checks with the same cause are reported once.
         if (done.some(({ ok, detail }) => !ok && detail === problem.message)) return false
         failure ??= problem
         return finish(false, problem.message, problem.hint ?? null)

@@ -1,4 +1,4 @@
-/** Creates commands from declarations, and defines the options that all commands share. */
+/** Creates commands from declarations, and defines the common options. */
 import { type Command, Option } from 'commander'
 import { type Api, createApi, type Trace } from './api.ts'
 import { type ColorChoice, colorChoices } from './drawing.ts'
@@ -10,7 +10,7 @@ import { type Ask, createAsk } from './prompt.ts'
 import { selectSession } from './session.ts'
 import { Settings } from './settings.ts'
 
-/** Configures a command. Each command file exports a function of this type as `define`. */
+/** Configures a command. Each command file exports one as `define`. */
 export type Define = (
   command: Command,
   exitWith: (code: number) => void,
@@ -19,7 +19,7 @@ export type Define = (
 
 export interface CommandTree {
   program: Command
-  /** Loads a command's arguments and options, or its subcommands. Must be called only once per command. */
+  /** Loads arguments, options or subcommands. Must be called once per command. */
   load(command: Command): Promise<void>
 }
 
@@ -28,11 +28,11 @@ export interface Invocation<Options> {
   options: Options
   settings: Settings
   api: Api
-  /** Trace function for `createApi`, for requests to a different address. */
+  /** For `createApi`, if requests go to a different address. */
   trace: Trace | undefined
   output: Output
   ask: Ask
-  /** Returns the id of the session to use. @throws {CliError} under the same conditions as {@link selectSession} */
+  /** Returns the id of the session to use. @throws {CliError} like {@link selectSession} */
   session(typed?: string): Promise<string>
   command: Command
   exitWith(code: number): void
@@ -40,7 +40,7 @@ export interface Invocation<Options> {
 }
 
 export interface CommonOptions {
-  /** True for `--json`, or the comma-separated fields of `--json=FIELDS`. */
+  /** True for `--json`, or the fields of `--json=FIELDS`. */
   json?: true | string
   quiet?: boolean
   input?: boolean
@@ -53,11 +53,9 @@ export interface CommonOptions {
   session?: string
 }
 
-/**
- * Parses `--json` and `--json=FIELDS`. By default, commander would also take the argument after `--json` as its value.
- */
+/** Prevents commander from using the argument after `--json` as a value. */
 class JsonOption extends Option {
-  /** Reports whether an argument is this option. Commander calls it for each argument. */
+  /** Commander calls this for each argument. */
   is(word: string): boolean {
     const [, fields] = /^--json=(.*)$/s.exec(word) ?? []
     if (fields === undefined && word !== '--json') return false
@@ -66,10 +64,9 @@ class JsonOption extends Option {
   }
 }
 
-/** Help heading of the options that every command accepts. */
 export const globalGroup = 'Global options:'
 
-/** Adds the options that every command accepts. Users can type them before or after the command's name. */
+/** Adds the common options, which users can type before or after the command's name. */
 export function addCommonOptions(command: Command): void {
   const options = [
     new JsonOption(
@@ -109,7 +106,7 @@ export const addPageOptions = (command: Command): Command =>
     .option('--limit <count>', 'the maximum number of entries, up to 100', '100')
     .option('--cursor <cursor>', 'continue after the previous page')
 
-/** Parses --limit and --cursor. @throws {CliError} `usage` if the limit is not a positive integer */
+/** @throws {CliError} `usage` if --limit is not a positive integer */
 export const readPage = ({ limit, cursor }: PageOptions) => ({ limit: readCount(limit, '--limit'), cursor })
 
 const examples = new WeakMap<Command, string[]>()
@@ -117,7 +114,7 @@ const fieldsFor = new WeakMap<Command, (options: object) => readonly string[] | 
 
 export const examplesOf = (command: Command): string[] => examples.get(command) ?? []
 
-/** Returns the declared fields of the command's result, or an empty list. */
+/** Returns an empty list if no fields are declared. */
 export const fieldsOf = (command: Command, options: object): readonly string[] =>
   fieldsFor.get(command)?.(options) ?? []
 
@@ -125,16 +122,15 @@ interface Declaration<Options> {
   declare?(command: Command): unknown
   notes?: string
   examples: string[]
-  /** Names of the result's fields. `--json=FIELDS` is validated against these names before the command runs. */
+  /** Fields of the result, used to validate `--json=FIELDS` before the command runs. */
   fields?: readonly string[] | ((options: Options) => readonly string[])
-  /** Name of the field that contains the result's list. Defaults to `data`. */
+  /** Field with the result's list. Default: `data`. */
   list?: string
-  /** Whether the command creates the profile if it does not exist. */
+  /** Whether the command creates a missing profile. */
   makesProfile?: boolean
   handle(invocation: Invocation<Options>): Promise<void>
 }
 
-/** Creates a command from its declaration. */
 export function defineCommand<Options extends object>(declaration: Declaration<Options>): Define {
   const { declare, notes = '', examples: lines, fields, list, makesProfile = false, handle } = declaration
   const fieldNames = (options: Options) => (typeof fields === 'function' ? fields(options) : fields)
@@ -178,10 +174,7 @@ function outputOptionsOf({ json, quiet, color }: CommonOptions, shape: JsonShape
   return { json: json !== undefined, fields, shape, quiet: quiet === true, color }
 }
 
-/**
- * Returns a command's options. An option after the command's name overrides the same option before the name, and both
- * override the default.
- */
+/** Options after the command's name override those before the name. Both override defaults. */
 export function optionsOf<Options extends object>(command: Command): Options {
   const line = [command.parent?.parent, command.parent, command].filter((each) => each != null)
   const given = line.flatMap((each) =>

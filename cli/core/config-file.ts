@@ -1,6 +1,6 @@
 /**
- * Reads and writes the settings file, a TOML file with mode 0600 in a folder with mode 0700. Writes are atomic and
- * preserve unknown entries and comments. A file that cannot be parsed is never changed.
+ * The settings file: TOML, mode 0600, in a folder with mode 0700.
+ * Writes are atomic and preserve unknown entries and comments. Unparsable files are never changed.
  */
 // Synchronous, because loading node:fs/promises takes 8 ms.
 import { chmodSync, mkdirSync, readFileSync, statSync } from 'node:fs'
@@ -13,12 +13,12 @@ import { followLinks, replaceFile } from './replace-file.ts'
 import { keyIn, type SavedKey } from './saved-keys.ts'
 
 interface Config {
-  /** Content of the file; empty if the file does not exist. */
+  /** Empty if the file does not exist. */
   text: string
   values: TomlTable
 }
 
-/** Reads the settings file. @throws {CliError} `settings_broken` if the file cannot be read or parsed */
+/** @throws {CliError} `settings_broken` if the file cannot be read or parsed */
 export function readConfig(file: string): Config {
   const text = readText(file)
   const values = tryToParse(text)
@@ -29,7 +29,7 @@ export function readConfig(file: string): Config {
 }
 
 /**
- * Returns a profile's table, or undefined if the profile does not exist.
+ * Returns undefined if the profile does not exist.
  * @throws {CliError} `settings_broken` if the profile is not a table
  */
 export function readProfile({ values }: Config, name: string, file: string): TomlTable | undefined {
@@ -48,14 +48,14 @@ export function keysOf({ values }: Config): SavedKey[] {
   return [keyIn(values), ...keys].filter((key) => key !== undefined)
 }
 
-/** New values by key. Undefined removes the key. */
+/** Undefined removes a key. */
 export type Changes = Record<string, string | undefined>
 
 /**
  * Changes the settings file while holding its lock.
- * @param decide returns the changes to make, given the current values, or undefined to save nothing
- * @param profile the profile to change, or undefined for the top level of the file
- * @returns the values before the change, or undefined if nothing was saved
+ * @param decide returns changes for the current values, or undefined to save nothing
+ * @param profile undefined for the top level of the file
+ * @returns the previous values, or undefined if nothing was saved
  * @throws {CliError} `settings_broken` if the file cannot be parsed or written
  */
 export function saveConfig(
@@ -66,9 +66,9 @@ export function saveConfig(
   try {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
     chmodSync(dirname(file), 0o700)
-    // Symbolic links are kept, because dotfile repositories use them.
+    // Keeps symbolic links, which dotfile repositories use.
     const target = followLinks(file)
-    // No other client may write between the read and the write.
+    // Prevents other clients from writing between the read and the write.
     using _ = lockFile(target)
     const config = readConfig(file)
     const saved = (profile === undefined ? config.values : readProfile(config, profile, file)) ?? {}
@@ -82,7 +82,7 @@ export function saveConfig(
   }
 }
 
-/** Reports whether the file contains an API key or a login and other users can read the file. */
+/** True if other users can read an API key or a login in the file. */
 export function isExposed(file: string, { values }: Config): boolean {
   if (process.platform === 'win32') return false
   const profiles = isTable(values.profiles) ? Object.values(values.profiles).filter(isTable) : []
@@ -100,10 +100,7 @@ function readText(file: string): string {
   }
 }
 
-/**
- * Returns the changed text of the file. Edits individual lines to keep comments. If the edited text does not have the
- * expected values, rewrites the file without comments.
- */
+/** Edits single lines to keep comments. If this fails, rewrites the file without comments. */
 function change({ text, values }: Config, changes: Changes, profile?: string): string {
   const wanted = profile === undefined ? merge(values, changes) : withProfile(values, profile, changes)
   const edited = Object.entries(changes).reduce(
@@ -128,8 +125,7 @@ const merge = (table: TomlTable, changes: Changes): TomlTable =>
   )
 
 /**
- * Sets one key in the profile's table or, without a profile, at the top level. Does not use toml-patch, which would
- * insert a new key between a table and the comment above the table.
+ * Sets a key at the top level or in a profile. toml-patch would insert below the comment of the next table.
  * @param line the new line, or undefined to remove the key
  */
 function changeLine(

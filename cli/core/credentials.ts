@@ -1,7 +1,4 @@
-/**
- * Reads an account's email address and password from options, stdin or a prompt without echo. Neither is ever saved;
- * `sandlot login` saves only a token.
- */
+/** Reads email and password from options, stdin or a prompt without echo. Only a token is ever saved. */
 import type { Command } from 'commander'
 import { limits } from '../../shared/contract/limits.ts'
 import type { Reply } from './api.ts'
@@ -27,15 +24,15 @@ export interface Credentials {
 export const addCredentialOptions = (command: Command, fromStdin = 'read the password from stdin'): Command =>
   command.option('--email <email>', 'the email address of the account').option('--password-stdin', fromStdin)
 
-/** Reads the credentials. @throws {CliError} `usage` if one is missing and the client cannot prompt for it */
+/** @throws {CliError} `usage` if a value is missing and the client cannot prompt */
 export async function readCredentials(asking: Asking): Promise<Credentials> {
   warnOfPassword(asking)
   return { email: await readEmail(asking), password: await readPassword(asking) }
 }
 
 /**
- * Reads the email address and password of a new account. Validates the address, then prompts for the password twice.
- * @throws {CliError} `usage` if a value is missing or the address is malformed
+ * Validates the email before prompting for the password twice.
+ * @throws {CliError} `usage` if a value is missing or the email is malformed
  */
 export async function readNewCredentials(asking: Asking): Promise<Credentials> {
   warnOfPassword(asking)
@@ -47,7 +44,7 @@ export async function readNewCredentials(asking: Asking): Promise<Credentials> {
   return { email, password: isTyped ? await askTwice(asking, 'Password') : await readPassword(asking) }
 }
 
-/** Catches obvious typos in an email address. The service performs the full validation. */
+/** Catches obvious typos. The service validates the address fully. */
 const validateEmail = (text: string): true | string =>
   /^[^\s@]+@[^\s@.]+(\.[^\s@.]+)+$/.test(text.trim()) || `${JSON.stringify(text)} is not an email address.`
 
@@ -66,8 +63,7 @@ export const readEmail = async ({ options, ask }: Asking): Promise<string> =>
   options.email ?? (await ask.text('Email', both, validateEmail))
 
 /**
- * Reads the current and the new password from two lines of stdin, or prompts for both. Prompts for the new password
- * twice.
+ * Reads two lines of stdin, or prompts.
  * @throws {CliError} `usage` if a password is missing
  */
 export async function readNewPassword(asking: Asking): Promise<{ password: string; newPassword: string }> {
@@ -81,10 +77,7 @@ export async function readNewPassword(asking: Asking): Promise<{ password: strin
   return { password, newPassword: await askTwice(asking, 'New password') }
 }
 
-/**
- * Prompts for a new password twice, until both entries match. If the command exited after a mismatch, the user might
- * type the password into the shell.
- */
+/** Repeats until both match. If the command exited instead, users might type the password into the shell. */
 async function askTwice({ ask, output }: Asking, label: string): Promise<string> {
   for (;;) {
     const password = await ask.hidden(label, both, isLongEnough)
@@ -99,7 +92,7 @@ const isLongEnough = (password: string): true | string =>
 
 type Token = Reply<'logIn'>['token']
 
-/** Returns the token that `sandlot login` saved, or a new token that is not saved. */
+/** Returns the saved token or a new one, which is not saved. */
 export async function logIn(invocation: Invocation<CredentialOptions>): Promise<Token> {
   await invocation.settings.baseUrl()
   const kept = await keptToken(invocation)
@@ -108,7 +101,7 @@ export async function logIn(invocation: Invocation<CredentialOptions>): Promise<
   return (await invocation.api.call('logIn', { body })).token
 }
 
-/** Returns the token that `sandlot login` saved. Returns undefined if the token has expired or --email is set. */
+/** Returns undefined if the token has expired or --email is set. */
 export async function keptToken({
   options,
   settings,

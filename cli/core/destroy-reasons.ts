@@ -8,11 +8,11 @@ const reasons: Record<DestroyReason, string> = {
   pod_failed: 'its pod failed',
 }
 
-/** Describes why a session ended. Reasons that this version does not know are returned unchanged. */
+/** Unknown reasons are returned unchanged. */
 export const describeDestroyReason = ({ destroy_reason: reason }: Pick<Sandbox, 'destroy_reason'>): string =>
   reason === null ? 'the reason is unknown' : (reasons[reason] ?? reason)
 
-/** If a command was killed because its session ended, describes why the session ended. Otherwise returns undefined. */
+/** Describes why the session ended if that killed the command. */
 export const destroyReasonOf = ({
   status,
   reason = null,

@@ -1,9 +1,9 @@
-/** Decides whether colors, progress lines and the picker are available. */
+/** Whether colors, progress lines and the picker are available. */
 
 export const colorChoices = ['auto', 'always', 'never'] as const
 export type ColorChoice = (typeof colorChoices)[number]
 
-/** Reports whether to use colors. --color overrides FORCE_COLOR, which overrides NO_COLOR. */
+/** --color overrides FORCE_COLOR, which overrides NO_COLOR. */
 export function wantsColor(stream: NodeJS.WriteStream, choice: ColorChoice = 'auto'): boolean {
   if (choice !== 'auto') return choice === 'always'
   const { FORCE_COLOR: force = '', NO_COLOR: no = '', TERM: terminal } = process.env
@@ -17,5 +17,5 @@ export const canAnimate = (): boolean =>
 export const canDraw = (): boolean =>
   process.stdin.isTTY === true && process.stdout.isTTY === true && process.env.TERM !== 'dumb'
 
-/** Reports whether a screen reader is in use, based on the same environment variable that Ink reads. */
+/** Uses the same environment variable as Ink. */
 export const isReadAloud = (): boolean => process.env.INK_SCREEN_READER === 'true'

@@ -25,8 +25,8 @@ interface Change {
 }
 
 /**
- * Opens a file in the user's editor, uploads the result and prints the change as a diff.
- * @throws {CliError} `usage` if there is no terminal, or under the same conditions as {@link changeByHand}
+ * Edits a file in the user's editor, uploads the result and prints a diff.
+ * @throws {CliError} `usage` if there is no terminal, or like {@link changeByHand}
  */
 export async function editByHand({ output, ...editing }: RemoteFile & { output: Output }): Promise<void> {
   if (!process.stdin.isTTY || output.json) {
@@ -39,9 +39,9 @@ export async function editByHand({ output, ...editing }: RemoteFile & { output: 
 }
 
 /**
- * Opens a file in the user's editor and uploads the result.
+ * Edits a file in the user's editor and uploads the result.
  * @returns undefined if nothing changed
- * @throws {CliError} if the editor fails, or if the file in the session changed during the edit
+ * @throws {CliError} if the editor fails, or if the remote file changed in the meantime
  */
 export async function changeByHand({ api, id, path, settings }: RemoteFile): Promise<Change | undefined> {
   const before = await download(api, id, path)

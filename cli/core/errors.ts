@@ -1,4 +1,3 @@
-/** Defines the client's errors, with their exit codes and hints. */
 import { type ErrorCode, errors } from '../../shared/contract/errors.ts'
 
 export const exitCodes = {
@@ -17,7 +16,7 @@ export const exitCodes = {
   interrupted: 130,
 } as const
 
-/** Exit codes for error codes that only the client uses. */
+/** Exit codes of errors that only the client reports. */
 const clientCodes = {
   usage: exitCodes.usage,
   address_refused: exitCodes.usage,
@@ -38,7 +37,7 @@ const clientCodes = {
   failed: exitCodes.failed,
 } as const
 
-/** Exit codes by HTTP status. They also apply to API error codes that this version does not know. */
+/** Exit codes by HTTP status, also for unknown error codes. */
 const statusCodes: Record<number, number> = {
   400: exitCodes.usage,
   401: exitCodes.credentials,
@@ -50,7 +49,7 @@ const statusCodes: Record<number, number> = {
   429: exitCodes.rateLimit,
 }
 
-/** Exit codes for API error codes that override the exit code of their HTTP status. */
+/** API error codes whose exit code differs from that of their HTTP status. */
 const exceptions: Partial<Record<ErrorCode, number>> = {
   command_not_allowed: exitCodes.failed,
   permission_denied: exitCodes.failed,
@@ -66,14 +65,14 @@ const exceptions: Partial<Record<ErrorCode, number>> = {
 }
 
 interface Extras {
-  /** Advice to the user, as a complete sentence. */
+  /** Advice to the user as a complete sentence. */
   hint?: string | undefined
   /** Additional fields of the JSON error. */
   details?: Record<string, unknown> | undefined
   exitCode?: number | undefined
 }
 
-/** An error to show to the user. `code` is an error code of the API or the client. */
+/** An error for the user. `code` is an error code of the API or the client. */
 export class CliError extends Error {
   override name = 'CliError'
   readonly code: string
@@ -89,7 +88,7 @@ export class CliError extends Error {
     this.details = extras.details ?? {}
   }
 
-  /** Returns a copy of the error with the given fields changed. */
+  /** Copies the error with some fields changed. */
   with({ message = this.message, ...extras }: Extras & { message?: string }): CliError {
     const { code, hint, details, exitCode } = this
     return new CliError(code, message, { hint, details, exitCode, ...extras })
@@ -106,11 +105,11 @@ export function describeError(error: unknown): CliError {
   )
 }
 
-/** Returns a copy of the error, with `story` prepended to its message and `hint` to its hint. */
+/** Prepends `story` to the message and `hint` to the hint, in a copy. */
 export const addStory = (error: CliError, story: string, hint: string): CliError =>
   addHint(error, hint, `${story} ${error.message}`)
 
-/** Returns a copy of the error with `hint` prepended to its hint. */
+/** Prepends `hint` to the hint, in a copy. */
 export const addHint = (error: CliError, hint: string, message = error.message): CliError =>
   error.with({ message, hint: error.hint === undefined ? hint : `${hint}\n${error.hint}` })
 

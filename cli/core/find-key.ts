@@ -2,7 +2,7 @@ import { type Api, allPages } from './api.ts'
 import { CliError, describeError, exitCodes } from './errors.ts'
 import type { Settings } from './settings.ts'
 
-/** Returns the id of the API key that this client uses, or undefined if no valid key is set. */
+/** Returns undefined if no valid key is set. */
 export async function findCurrentKeyId(settings: Settings, api: Api): Promise<string | undefined> {
   if ((await settings.findKey(await settings.baseUrl())) === undefined) return undefined
   try {
@@ -14,7 +14,7 @@ export async function findCurrentKeyId(settings: Settings, api: Api): Promise<st
   }
 }
 
-/** Returns the id of the API key with this name. An argument that starts with `key_` is already an id. */
+/** Finds a key by name. An argument that starts with `key_` is an id. */
 export async function findKeyId(typed: string, api: Api, token: string): Promise<string> {
   if (typed.startsWith('key_')) return typed
   const keys = await allPages((query) => api.call('listApiKeys', { query, token }))

@@ -1,16 +1,15 @@
-/** Rewrites the service's field errors so that they name command-line options. */
+/** Makes the service's field errors name command-line options. */
 import type { Command } from 'commander'
 import { shellWord } from '../../shared/contract/shell-words.ts'
 import type { CliError } from './errors.ts'
 import { showSeconds } from './times.ts'
 
-/** Maps request fields to option names that cannot be derived from the field's name. */
+/** Option names that cannot be derived from the request field. */
 const otherNames: Record<string, string> = { expires_at: 'ttl', start_line: 'lines', end_line: 'lines' }
 const unit = /_(ms|seconds)$/
-/** Maximum length, in characters, of a value in an error message. A longer value is omitted. */
+/** Maximum length of a value in an error message. Longer values are omitted. */
 const shownCharacters = 60
 
-/** Returns a copy of the error whose message names options and arguments instead of request fields. */
 export function inTermsOfFlags(error: CliError, command: Command): CliError {
   const { errors } = error.details
   const fields = Array.isArray(errors) ? (errors as { path: string; message: string }[]) : []

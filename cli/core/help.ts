@@ -3,10 +3,7 @@ import { globalGroup } from './command.ts'
 
 const isGlobal = ({ helpGroupHeading }: Option): boolean => helpGroupHeading === globalGroup
 
-/**
- * Formats help as commander does, but moves the options that every command accepts to the end. The program's help
- * describes these options; a command's help only lists their names.
- */
+/** Lists common options last. Only the program's help describes them. */
 export function formatHelp(command: Command, helper: Help): string {
   const isProgram = command.parent === null
   const options = helper.visibleOptions(command)
@@ -19,7 +16,7 @@ export function formatHelp(command: Command, helper: Help): string {
   return `${text}\n${end}\n`
 }
 
-/** Returns the full name of a command, such as `sandlot session create`. */
+/** For example `sandlot session create`. */
 export const pathOf = (command: Command): string =>
   command.parent === null ? command.name() : `${pathOf(command.parent)} ${command.name()}`
 

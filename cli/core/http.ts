@@ -1,4 +1,4 @@
-/** Sends HTTP requests with node:http and node:https, which load 8 ms faster than fetch. Does not follow redirects. */
+/** HTTP requests with node:http, which loads 8 ms faster than fetch. Does not follow redirects. */
 import type { ClientRequest, IncomingMessage, RequestOptions } from 'node:http'
 import { CliError } from './errors.ts'
 
@@ -6,11 +6,10 @@ export interface Exchange {
   url: URL
   method: string
   headers: Record<string, string>
-  /** Request body. Each retry iterates over it again. */
+  /** Each retry iterates over the body again. */
   body?: string | AsyncIterable<Uint8Array> | Iterable<Uint8Array> | undefined
   /**
-   * Timeout for the whole exchange, in milliseconds. For a streamed response, the timeout ends when the
-   * headers arrive.
+   * Timeout for the whole exchange in milliseconds. For a streamed response, only until the headers arrive.
    */
   timeoutMs: number
 }
@@ -21,9 +20,9 @@ export interface HttpAnswer {
   text: string
 }
 
-/** A network failure: the request could not be sent, or no complete response was received. */
+/** The request could not be sent, or no complete response was received. */
 export class ConnectionError extends CliError {
-  /** False if no connection was established, in which case the service cannot have received the request. */
+  /** False if no connection was established, so the service cannot have received the request. */
   readonly reached: boolean
 
   constructor(message: string, hint: string | undefined, reached: boolean) {
@@ -33,10 +32,10 @@ export class ConnectionError extends CliError {
 }
 
 const connectMs = 10_000
-/** Maximum delay of a timer, in milliseconds. Node fires a timer with a longer delay immediately. */
+/** Node fires a timer with a longer delay immediately. */
 const maxTimerMs = 2 ** 31 - 1
 
-/** Sends a request and reads the whole reply. @throws {ConnectionError} if no complete reply arrives in time */
+/** @throws {ConnectionError} if no complete response arrives in time */
 export async function exchange(exchange: Exchange): Promise<HttpAnswer> {
   const { timeoutMs } = exchange
   const { response, fail } = await openExchange(exchange)
@@ -50,18 +49,17 @@ export async function exchange(exchange: Exchange): Promise<HttpAnswer> {
   }
 }
 
-/** Reads a response as text. Loads the stream module on demand, because some commands never read text. */
+/** Loads the stream module on demand, because some commands never read text. */
 export const readText = async (response: IncomingMessage): Promise<string> =>
   (await import('node:stream/consumers')).text(response)
 
-/** A response whose body has not been read. */
 export interface OpenExchange {
   response: IncomingMessage
   /** Returns a ConnectionError for an error that occurred while reading the response. */
   fail: (error: unknown) => ConnectionError
 }
 
-/** Sends a request and waits for the response headers. @throws {ConnectionError} if they do not arrive in time */
+/** Resolves when the headers arrive. @throws {ConnectionError} if they do not arrive in time */
 export async function openExchange({
   url,
   method,
@@ -91,24 +89,24 @@ export async function openExchange({
   }
 }
 
-/** Creates a request. Loads node:http on demand, because loading takes 30 ms. */
+/** Loads node:http on demand, because this takes 30 ms. */
 export async function open(url: URL, options: RequestOptions): Promise<ClientRequest> {
   // Node applies NODE_USE_ENV_PROXY to its default agent.
   if (url.protocol === 'https:') return (await import('node:https')).request(url, options)
   const { Agent, request } = await import('node:http')
-  // Uses a separate agent, because a proxy would receive the key in cleartext.
+  // A separate agent, because a proxy would receive the key in cleartext.
   return request(url, { ...options, agent: new Agent() })
 }
 
 export const receive = (request: ClientRequest, body: string | undefined): Promise<IncomingMessage> =>
   new Promise((resolve, reject) => {
-    // This listener is never removed, because an error without a listener would end the process.
+    // Never removed, because an error without a listener would end the process.
     request.on('error', reject)
     request.on('response', resolve)
     request.end(body)
   })
 
-/** Streams the request body. Resolves with the response even if it arrives before the whole body has been sent. */
+/** Resolves with the response, even if it arrives before the whole body was sent. */
 async function upload(
   request: ClientRequest,
   body: Exclude<Exchange['body'], string | undefined>,

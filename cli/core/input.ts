@@ -4,7 +4,7 @@ import type { Readable } from 'node:stream'
 import { limits } from '../../shared/contract/limits.ts'
 import { CliError, largeHint } from './errors.ts'
 
-/** Reports whether stdin is a pipe, a socket or a regular file. Returns false for a terminal and /dev/null. */
+/** True for a pipe, a socket or a file. False for a terminal and /dev/null. */
 export function hasPipedInput(): boolean {
   try {
     const stat = fstatSync(0)
@@ -15,7 +15,6 @@ export function hasPipedInput(): boolean {
 }
 
 /**
- * Reads stdin until EOF.
  * @param note called once after 2 s, because waiting for an open pipe looks like a hang
  * @throws {CliError} `body_too_large` as soon as stdin exceeds the request limit
  */
@@ -28,7 +27,7 @@ export async function readInput(note: (text: string) => void): Promise<Buffer> {
   }
 }
 
-/** Reads a local file. @throws {CliError} if the file cannot be read or exceeds the request limit */
+/** @throws {CliError} if the file cannot be read or exceeds the request limit */
 export async function readLocalFile(path: string): Promise<Buffer> {
   try {
     return await readWhole(createReadStream(path), path)

@@ -1,14 +1,14 @@
-/** Selects the fields of a result that `--json=FIELD,FIELD.PATH` names. */
+/** Selects the fields of `--json=FIELD,FIELD.PATH`. */
 import { CliError } from './errors.ts'
 
 export interface JsonShape {
-  /** Names of the fields of the result or, if the result contains a list, of each object in the list. */
+  /** Fields of the result, or of each object in the result's list. */
   fields: readonly string[]
-  /** Name of the field that contains the list. Defaults to `data`. */
+  /** Field with the list. Default: `data`. */
   list?: string | undefined
 }
 
-/** Parses the value of --json. @throws {CliError} `usage` if the list or a path segment is empty */
+/** @throws {CliError} `usage` if the list or a path segment is empty */
 export function readFields(text: string): string[] {
   const fields = text
     .split(',')
@@ -24,7 +24,7 @@ export function readFields(text: string): string[] {
   throw new CliError('usage', '--json= lists no fields.', { hint: 'Example: --json=id,state' })
 }
 
-/** Checks the paths of --json. @throws {CliError} `usage` if a path starts with an unknown field */
+/** @throws {CliError} `usage` if a path starts with an unknown field */
 export function assertFieldsExist(asked: string[], existing: readonly string[]): void {
   const unknown = asked.filter((path) => !existing.includes(path.split('.', 1)[0]!))
   if (unknown.length === 0) return
@@ -35,9 +35,8 @@ export function assertFieldsExist(asked: string[], existing: readonly string[]):
 }
 
 /**
- * Reduces each object in the result's list to the selected paths, and keeps all fields outside the list. If the result
- * has no list, reduces the result itself.
- * @throws {CliError} `usage` if the command declares no fields and the result lacks a selected field
+ * Keeps only the selected paths of each object in the list, or of the result itself.
+ * @throws {CliError} `usage` if no fields are declared and the result lacks a selected field
  */
 export function pick(value: unknown, asked: string[], shape: JsonShape | undefined): unknown {
   const object = isObject(value) ? value : {}
@@ -65,7 +64,7 @@ function treeOf(paths: string[][]): Tree {
   )
 }
 
-/** Returns only the selected keys. Replaces missing values with null, and reduces each element of a list. */
+/** Replaces missing values with null. */
 function prune(value: unknown, tree: Tree): unknown {
   if (tree.size === 0) return value ?? null
   if (Array.isArray(value)) return value.map((each) => prune(each, tree))

@@ -3,13 +3,12 @@ import { linkSync, readFileSync, renameSync, rmSync, statSync, utimesSync, write
 
 const pauseMs = 10
 /**
- * Age, in milliseconds, at which a lock counts as stale. Clients hold a lock only for milliseconds, so the owner of an
- * older lock must have crashed.
+ * Milliseconds after which a lock is stale. Clients hold locks for milliseconds, so the owner has crashed.
  */
 const staleMs = 5_000
 
 /**
- * Blocks the thread until the lock is free, then acquires it.
+ * Blocks the thread until the lock is free.
  * @throws the file system's error if the lock file cannot be created
  */
 export function lockFile(file: string): Disposable {
@@ -34,7 +33,7 @@ export function lockFile(file: string): Disposable {
   }
 }
 
-/** Creates a hard link, which is atomic and never replaces a file. Returns false if the target exists. */
+/** Atomic, and never replaces a file. Returns false if the target exists. */
 function link(from: string, to: string): boolean {
   try {
     linkSync(from, to)
@@ -45,7 +44,7 @@ function link(from: string, to: string): boolean {
   }
 }
 
-/** Removes a stale lock. If another process has replaced it with its own lock in the meantime, restores that lock. */
+/** Restores the lock if another process has just acquired it. */
 function removeStale(lock: string, aside: string): void {
   try {
     renameSync(lock, aside)
@@ -56,7 +55,7 @@ function removeStale(lock: string, aside: string): void {
   rmSync(aside, { force: true })
 }
 
-/** Returns the age of a file in milliseconds, or 0 if the file does not exist. */
+/** Age in milliseconds, or 0 if the file does not exist. */
 const ageOf = (path: string): number => {
   const made = statSync(path, { throwIfNoEntry: false })?.mtimeMs
   return made === undefined ? 0 : Date.now() - made

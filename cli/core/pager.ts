@@ -7,9 +7,9 @@ import { pipeline } from 'node:stream/promises'
 import { CliError } from './errors.ts'
 
 /**
- * Receives the whole text before starting the pager. Otherwise, a pager that stops reading would block the service.
- * @param text contains no control characters, because some pagers print them unchanged
- * @param show runs the given function while the terminal is released
+ * Receives all text first, because a pager that stops reading would block the service.
+ * @param text without control characters, which some pagers print unchanged
+ * @param show runs a function while the terminal is released
  */
 export async function showInPager(
   pager: string,
@@ -26,7 +26,7 @@ export async function showInPager(
   }
 }
 
-/** Opens a temporary file and unlinks it, so that it is deleted when the last process closes it. */
+/** Unlinked immediately, so that the file is deleted when the last process closes it. */
 function openPrivateFile() {
   const folder = mkdtempSync(join(tmpdir(), 'sandlot-pager-'))
   try {

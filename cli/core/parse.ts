@@ -1,11 +1,11 @@
-/** Parses option values. Each parser throws a usage error that describes the expected format. */
+/** Parses option values. Errors describe the expected format. */
 import { CliError } from './errors.ts'
 import { serviceNow } from './times.ts'
 
 const units: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }
 
 /**
- * Parses a duration such as `500ms`, `30s`, `10m` or `1h`; a bare number means seconds.
+ * Parses `500ms`, `30s`, `10m` or `1h`. A bare number means seconds.
  * @returns a positive number of milliseconds
  */
 export function readDuration(text: string, option: string): number {
@@ -18,11 +18,11 @@ export function readDuration(text: string, option: string): number {
   )
 }
 
-/** Parses a duration like {@link readDuration}, but returns a positive number of whole seconds. */
+/** Like {@link readDuration}, but returns whole seconds. */
 export const readSeconds = (text: string, option: string): number =>
   Math.max(1, Math.round(readDuration(text, option) / 1000))
 
-/** Parses a duration like {@link readDuration}, but also accepts `0`. Returns milliseconds. */
+/** Like {@link readDuration}, but also accepts `0`. */
 export const readWait = (text: string, option: string): number =>
   text === '0' ? 0 : readDuration(text, option)
 
@@ -43,7 +43,7 @@ export function readPairs(texts: string[] | undefined, option: string): Record<s
   )
 }
 
-/** Parses an inclusive range of lines: `3:7`, `3-7`, `3:`, `:7` or `3`. Lines are counted from 1. */
+/** Parses an inclusive range such as `3:7`, `3-7`, `3:`, `:7` or `3`. Lines start at 1. */
 export function readLines(text: string): { start_line: number | undefined; end_line: number | undefined } {
   const [, first, colon, last] = /^(\d+)?(:)?(\d+)?$/.exec(text.replace(/^(\d+)-(\d+)$/, '$1:$2')) ?? []
   const start = first === undefined ? undefined : Number(first)

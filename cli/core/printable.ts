@@ -1,48 +1,43 @@
-/** Neutralizes control characters in untrusted text. */
-
-/** Matches bidirectional formatting characters, and all control characters except tab and newline. */
+/** Bidirectional formatting and all control characters except tab and newline. */
 export const controlCharacters =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: the expression detects control characters
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g
 
-/** Replaces control characters with U+FFFD. Keeps line breaks, and converts CR LF to LF. */
+/** Replaces control characters with U+FFFD. Converts CR LF to LF. */
 export const printable = (text: string): string =>
   text.replace(/\r+(?=\n|$)/g, '').replace(controlCharacters, '\ufffd')
 
-/** Replaces tabs and line breaks with spaces, because programs split the output at tabs and line breaks. */
+/** Replaces tabs and line breaks, at which programs split the output. */
 export const unbroken = (text: string): string => text.replace(/[\t\r\n]+/g, ' ')
 
-/** Converts text to one line without control characters, for terminals. */
+/** One line without control characters, for terminals. */
 export const oneLine = (text: string): string => printable(unbroken(text))
 
-/** Escapes control characters in JSON. The result represents the same value. */
+/** Escapes control characters. The value stays the same. */
 export const printableJson = (json: string): string =>
   json.replace(controlCharacters, (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`)
 
-/** Maximum length of a control string, in characters. A longer string, or one with a line break, is shown as text. */
+/** Maximum length of a control string. Longer strings are shown as text. */
 const maxStringLength = 8192
 const stringStart =
   '(?:\\u001b[\\]PX^_]|[\\u0090\\u0098\\u009d-\\u009f])' +
   `[^\\n\\r\\u0007\\u001b\\u0090\\u0098\\u009c-\\u009f]{0,${maxStringLength}}`
 const parameters = '(?:\\u001b\\[|\\u009b)([0-?]{0,255})([ -/]{0,15}'
-/** Matches escape sequences: control strings, sequences with parameters, and short sequences. */
+/** Control strings, sequences with parameters, and short sequences. */
 const sequence = new RegExp(
   `${stringStart}(?:\\u0007|\\u001b\\\\|\\u009c)|${parameters}[@-~])|\\u001b[ -/]{0,15}[0-~]`,
   'g',
 )
-/** Matches an incomplete escape sequence at the end of a text. */
+/** An incomplete escape sequence at the end. */
 const unfinished = new RegExp(`(?:${stringStart}\\u001b?|${parameters})|\\u001b[ -/]{0,15})$`)
 
-/** Text with the SGR parameters that enable its style, such as `1` or `38;5;208`. */
+/** Text with SGR parameters such as `1` or `38;5;208`. */
 export interface Styled {
   text: string
   style: string[]
 }
 
-/**
- * Splits a line of output into pieces of uniform style. Like `less -R`, keeps colors and styles such as bold. Removes
- * all other escape sequences, including those that hide text or make it blink.
- */
+/** Splits a line into pieces of uniform style. Like `less -R`, keeps only colors and styles such as bold. */
 export function* styledPieces(line: string): Generator<Styled> {
   for (const { text, style } of splitStyles(line, new Map())) {
     const shown = text.replace(controlCharacters, '')
@@ -50,7 +45,7 @@ export function* styledPieces(line: string): Generator<Styled> {
   }
 }
 
-/** Splits text at its escape sequences. The results may still contain control characters. */
+/** Splits at escape sequences. The results may contain control characters. */
 function* splitStyles(text: string, before: Style): Generator<{ text: string; style: Style }> {
   let style = before
   let at = 0
@@ -63,13 +58,13 @@ function* splitStyles(text: string, before: Style): Generator<{ text: string; st
 }
 
 /**
- * Cleans a program's output for a terminal, in chunks of any size. Keeps text, tabs, line ends and colors. A carriage
- * return ends the line, because a program could otherwise hide text by overwriting it.
+ * Cleans output in chunks of any size. Keeps text, tabs, line ends and colors.
+ * A carriage return ends the line, because overwriting could hide text.
  */
 export class OutputCleaner {
   private readonly styles: boolean
   private decoder = new TextDecoder()
-  /** Start of an escape sequence that might continue in the next chunk. */
+  /** Start of a sequence that might continue in the next chunk. */
   private pending = ''
   private style: Style = new Map()
   private isAfterReturn = false
@@ -85,7 +80,7 @@ export class OutputCleaner {
     return this.show(end < 0 ? text : text.slice(0, end))
   }
 
-  /** Returns the remaining text. Call this at the end of the output and before a gap. */
+  /** Returns the remaining text. Call at the end of the output and before a gap. */
   flush(): string {
     const rest = this.pending + this.decoder.decode()
     this.pending = ''
@@ -106,7 +101,7 @@ export class OutputCleaner {
     return shown
   }
 
-  /** Converts CR LF and CR to LF, even if a CR LF is split across two chunks. */
+  /** Converts CR LF and CR to LF, even across chunks. */
   private endLines(text: string): string {
     if (text === '') return ''
     const rest = this.isAfterReturn ? text.replace(/^\r*\n?/, '') : text
@@ -118,14 +113,13 @@ export class OutputCleaner {
 
 type Style = ReadonlyMap<string, string>
 
-/** Surrounds text with the escape sequences that enable and disable its style. */
 export function withStyle({ text, style }: Styled): string {
   const on = style.map((code) => `\u001b[${code}m`).join('')
   const off = style.map((code) => `\u001b[${kindOf(code)}m`)
   return `${on}${text}${off.reverse().join('')}`
 }
 
-/** Returns the SGR code that disables a style. Bold and dim share a code. */
+/** SGR code that disables a style. Bold and dim share a code. */
 function kindOf(code: string): string {
   const number = Number(code.split(';', 1)[0])
   if (number === 1 || number === 2) return '22'
@@ -133,7 +127,7 @@ function kindOf(code: string): string {
   return (number >= 30 && number < 40) || (number >= 90 && number < 100) ? '39' : '49'
 }
 
-/** Applies an SGR sequence to a style. Accepts colons as separators. */
+/** Accepts colons as separators. */
 function styleAfter(before: Style, parameters: string): Style {
   const style = new Map(before)
   const plain = parameters.replaceAll(/(?<=^|;)4:(\d+)/g, (_, kind) => (kind === '0' ? '24' : '4'))

@@ -1,4 +1,4 @@
-/** Converts an error reply (RFC 9457 problem details) to a client error with a hint. */
+/** Converts problem details (RFC 9457) to a client error with a hint. */
 import type { Route } from '../../shared/contract/routes.ts'
 import { CliError } from './errors.ts'
 import { showSeconds } from './times.ts'
@@ -66,7 +66,7 @@ function pathIn({ route, query, body }: HttpExchange): string | undefined {
   return typeof path === 'string' ? path : undefined
 }
 
-/** Patterns that match API terms in the service's messages, each with a replacement for users of this client. */
+/** Terms of the API in messages, and their replacements for users of this client. */
 const clientTerms: [RegExp, string][] = [
   [/ [^.]*\boverwrite: true\b[^.]*\./, ''],
   [/\bSend exist_ok: true\b/, 'Pass --exist-ok'],

@@ -3,13 +3,13 @@ import { cut } from './table.ts'
 
 export interface Progress extends Disposable {
   show(text: string): void
-  /** Removes the line so that other output can be printed. The next frame draws the line again. */
+  /** Removes the line before other output. The next frame draws it again. */
   clear(): void
 }
 
 export const noProgress: Progress = { show() {}, clear() {}, [Symbol.dispose]() {} }
 
-/** Delay, in milliseconds, before the progress line appears. Shorter work shows no line. */
+/** Milliseconds before a progress line appears. */
 const delayMs = 300
 const frameMs = 100
 const frames = ['|', '/', '-', '\\']
@@ -23,7 +23,7 @@ export function showProgress(first: string): Progress {
     isShown = false
   }
   const draw = () => {
-    // The line must fit the terminal, because a wrapped line could not be erased.
+    // A wrapped line could not be erased.
     const line = cut(
       `${frames[frame++ % frames.length]} ${oneLine(text)}`,
       (process.stderr.columns || 80) - 1,
@@ -65,9 +65,7 @@ export function startTransfer(progress: Progress, name: string, whole?: number) 
   return transfer
 }
 
-/**
- * Formats a transfer as `[######----]  60%  6.0/10.0 MB  3.1 MB/s`. If `whole` is unknown, shows only size and rate.
- */
+/** For example `[######----]  60%  6.0/10.0 MB  3.1 MB/s`. Only size and rate if `whole` is unknown. */
 export function showTransfer(done: number, whole: number | undefined, seconds: number): string {
   const rate = seconds > 0 ? `  ${megabytes(done / seconds)} MB/s` : ''
   if (whole === undefined || whole === 0) return `${megabytes(done)} MB${rate}`

@@ -1,16 +1,15 @@
-/**
- * Prompts the user on stderr. Without a terminal, a prompt fails with an error that names the option to use instead.
- */
+/** Prompts on stderr. Without a terminal, fails with an error that names the option to use instead. */
 import { CliError } from './errors.ts'
 import { oneLine } from './printable.ts'
 
 export type Ask = ReturnType<typeof createAsk>
-/** Validates an answer. Returns true, or the message to show before the prompt is repeated. */
+/** Returns true, or the message to show before the prompt is repeated. */
 type Check = (answer: string) => true | string
 
 /**
- * Creates the prompts. The parameter `instead` of a prompt names the option that makes the prompt unnecessary.
- * @param options `input`: whether prompts are allowed; `yes`: whether to answer yes to every yes-or-no question
+ * The parameter `instead` names the option that makes a prompt unnecessary.
+ * @param options `input`: whether prompts are allowed; `yes`: whether to answer yes to every yes-or-no
+ * question
  */
 export function createAsk({ input = true, yes = false }: { input?: boolean; yes?: boolean }) {
   const isPossible = () => input && process.stdin.isTTY === true && process.stderr.isTTY === true
@@ -27,15 +26,15 @@ export function createAsk({ input = true, yes = false }: { input?: boolean; yes?
         input({ message: oneLine(message), required: true, validate: isRight }, context),
       )
     },
-    /** Prompts without echo. No key makes the typed text visible. */
+    /** Without echo. No key reveals the typed text. */
     async hidden(message: string, instead: string, isRight: Check = () => true): Promise<string> {
       const { password } = await prompts(instead)
       const question = { message: oneLine(message), mask: false, toggleMask: false, validate: isRight }
       return untilAnswered((context) => password(question, context))
     },
     /**
-     * Asks a yes-or-no question. The default answer is no.
-     * @param otherwise the message of the error that is thrown if the answer is no
+     * The default answer is no.
+     * @param otherwise error message if the answer is no
      * @throws {CliError} unless the answer is yes
      */
     async confirm(message: string, otherwise: string): Promise<void> {
@@ -55,7 +54,7 @@ interface PromptContext {
 }
 
 async function untilAnswered<T>(prompt: (context: PromptContext) => Promise<T>): Promise<T> {
-  // After Ctrl-D, stdin is closed and the prompt never settles, so the process would exit silently.
+  // Ctrl-D closes stdin. The prompt would never settle, and the process would exit silently.
   const ended = new AbortController()
   const end = () => ended.abort()
   process.once('beforeExit', end)

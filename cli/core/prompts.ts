@@ -1,2 +1,2 @@
-/** Re-exports only the prompts that the client uses, so that the bundle does not contain the others. */
+/** Only the prompts that the client uses, so that the bundle omits the others. */
 export { confirm, input, password } from '@inquirer/prompts'

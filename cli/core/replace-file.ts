@@ -11,12 +11,12 @@ import {
 } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 
-/** Maximum number of symbolic links to follow, as on Linux. A longer chain is an error. */
+/** Same limit as Linux. */
 const maxLinks = 40
 
 /**
- * Resolves the symbolic links of a path. The resulting file does not have to exist.
- * @throws the file system error, for example if the folder that contains a link's target does not exist
+ * Resolves symbolic links. The resulting file may not exist.
+ * @throws the file system's error, for example if a target's folder does not exist
  */
 export function followLinks(file: string): string {
   let path = file
@@ -39,11 +39,11 @@ function targetOf(path: string): string | undefined {
 }
 
 /**
- * Replaces a file by renaming a complete temporary file.
- * @param mode the permissions of the new file, regardless of the old file's permissions and the umask
+ * Replaces a file atomically.
+ * @param mode permissions of the new file, regardless of the old file and the umask
  */
 export function replaceFile(file: string, text: string, mode: number): void {
-  // The final mode is set by fchmod, because open() applies the umask.
+  // Uses fchmod for the mode, because open() applies the umask.
   const temporary = `${file}.${crypto.randomUUID()}`
   try {
     const descriptor = openSync(temporary, 'wx', 0o600)

@@ -1,46 +1,44 @@
 /**
- * Finds saved API keys. A saved key is sent only to the scheme, host and port that it was saved for, even if `--url`,
- * SANDLOT_URL or a project's .env names another address.
+ * Finds saved API keys. A key is sent only to the scheme, host and port that it was saved for.
+ * `--url`, SANDLOT_URL or a project's .env cannot change this.
  */
 import { shellWord } from '../../shared/contract/shell-words.ts'
 import { readAddress } from './address.ts'
 import { CliError } from './errors.ts'
 
-/** Values at the top level of the settings file, or in a profile. */
+/** The top level of the settings file, or a profile. */
 export type SavedTable = Record<string, unknown>
 
 export interface SavedKey {
-  /** Name of the profile; undefined for the top level of the settings file. */
+  /** Undefined for the top level of the settings file. */
   profile: string | undefined
   key: string
-  /** Address that the key was saved for; undefined if no valid address is saved with the key. */
+  /** Undefined if no valid address is saved with the key. */
   address: string | undefined
 }
 
-/** Returns the key in a table. `api_key_url` preserves the key's address after `base_url` has changed. */
+/** `api_key_url` preserves the key's address after `base_url` has changed. */
 export function keyIn(table: SavedTable, profile?: string): SavedKey | undefined {
   const { api_key, api_key_url, base_url } = table
   if (typeof api_key !== 'string') return undefined
   return { profile, key: api_key, address: readSaved(api_key_url ?? base_url) }
 }
 
-/** Reports whether two addresses have the same origin. Two names for the same host count as different services. */
+/** Two names for the same host count as different services. */
 export const isSameService = (one: string | undefined, other: string | undefined): boolean =>
   one !== undefined && other !== undefined && new URL(one).origin === new URL(other).origin
 
-/** Reports whether two versions of a table, read at different times, belong to the same account. */
+/** True if both versions of a table belong to the same account. */
 export const isSameAccount = (one: SavedTable, other: SavedTable): boolean =>
   (['base_url', 'api_key', 'api_key_url'] as const).every((name) => one[name] === other[name])
 
-/**
- * Returns the keys that were saved for an address or, if `address` is undefined, the keys that were saved without one.
- */
+/** If `address` is undefined, returns keys saved without an address. */
 export const keysFor = (keys: SavedKey[], address: string | undefined): SavedKey[] =>
   keys.filter((key) =>
     address === undefined ? key.address === undefined : isSameService(key.address, address),
   )
 
-/** Masks a key as `…abcd`, or as `…` if the text is too short to be a key. */
+/** Returns `…abcd`, or `…` if the text is too short to be a key. */
 export const maskKey = (key: string): string => `…${key.length >= 20 ? key.slice(-4) : ''}`
 
 export const placeOfKey = ({ profile }: Pick<SavedKey, 'profile'>, file: string): string =>
@@ -62,14 +60,14 @@ export const describeProfile = (profile: string | undefined) =>
 
 interface Missing {
   address: string
-  /** Whether `address` is the one saved in the profile. */
+  /** Whether the profile contains `address`. */
   isSavedAddress: boolean
   keys: SavedKey[]
   profile: string | undefined
   file: string
 }
 
-/** Returns an error that explains why there is no key for the address, and which command saves one. */
+/** Explains why there is no key, and which command saves one. */
 export function noKeyFor({ address, isSavedAddress, keys, profile, file }: Missing): CliError {
   const own = keys.find((key) => key.profile === profile)
   const { inProfile, flag } = describeProfile(profile)
@@ -100,7 +98,7 @@ export function noKeyFor({ address, isSavedAddress, keys, profile, file }: Missi
   )
 }
 
-/** Parses a saved address. Returns undefined if the address is invalid. */
+/** Returns undefined if the address is invalid. */
 export function readSaved(address: unknown): string | undefined {
   try {
     return typeof address === 'string' ? readAddress(address, 'the settings file') : undefined

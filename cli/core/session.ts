@@ -5,9 +5,8 @@ import { isSameAccount } from './saved-keys.ts'
 import type { FoundSetting, Settings } from './settings.ts'
 
 /**
- * Returns the id of the session to use. Precedence: argument, --session, SANDLOT_SESSION, the current session, the only
- * active session.
- * @throws {CliError} `no_session` or `several_sessions`, or under the same conditions as {@link idsOf}
+ * Precedence: argument, --session, SANDLOT_SESSION, the current session, the only active session.
+ * @throws {CliError} `no_session` or `several_sessions`, or like {@link idsOf}
  */
 export async function selectSession(settings: Settings, api: Api, typed?: string): Promise<string> {
   const given = typed ?? (await settings.find('session'))?.value
@@ -30,13 +29,12 @@ export async function selectSession(settings: Settings, api: Api, typed?: string
   )
 }
 
-/** Returns the setting that selects the session, or undefined if no setting does. */
+/** Returns undefined if no setting selects a session. */
 export const chosenSession = async (settings: Settings): Promise<FoundSetting | undefined> =>
   (await settings.find('session')) ?? (await settings.currentSession())
 
 /**
- * Saves a session as the current session, unless a different account was saved during the request.
- * @param load requests the session from the service
+ * Saves the current session, unless the account has changed during the request.
  * @throws {CliError} `sandbox_destroyed` if the session has ended
  */
 export async function useSession(settings: Settings, load: () => Promise<Sandbox>): Promise<Sandbox> {
@@ -51,15 +49,15 @@ export async function useSession(settings: Settings, load: () => Promise<Sandbox
   return sandbox
 }
 
-/** Reports whether this session is active and `chosen` is its id or name. */
+/** True if the session is active and `chosen` is its id or name. */
 export const isChosen = ({ id, name, state }: Sandbox, chosen: string | undefined): boolean =>
   state === 'active' && chosen !== undefined && (chosen === id || chosen === name)
 
-/** Returns `build (sbx_…)`, or only the id if the session has no name. */
+/** Returns `build (sbx_…)`, or only the id. */
 export const describeSession = ({ id, name }: Pick<Sandbox, 'id' | 'name'>): string =>
   name === null || name === id ? id : `${name} (${id})`
 
-/** Reports whether a session is active. Returns false for another account's session. */
+/** False for another account's session. */
 async function isActive(id: string, api: Api): Promise<boolean> {
   try {
     return (await api.call('getSandbox', { params: { id } })).state === 'active'
@@ -70,7 +68,7 @@ async function isActive(id: string, api: Api): Promise<boolean> {
 }
 
 /**
- * Returns the ids of sessions that were given by id or name. An argument that starts with `sbx_` is an id.
+ * An argument that starts with `sbx_` is an id.
  * @throws {CliError} `not_found` for an unknown name, `several_sessions` for an ambiguous name
  */
 export async function idsOf(typed: string[], api: Api): Promise<string[]> {

@@ -1,6 +1,6 @@
 /**
- * Resolves settings. Precedence: flag, the profile that --profile names, environment variable, settings file (the
- * profile that SANDLOT_PROFILE names, or the top level). Only this module and drawing.ts read the environment.
+ * Precedence: flag, profile named by --profile, environment variable, settings file.
+ * Only this module and drawing.ts read the environment.
  */
 import { existsSync } from 'node:fs'
 import { homedir } from 'node:os'
@@ -27,9 +27,7 @@ export interface Flags {
   profile?: string
 }
 
-/**
- * A setting and its source: a flag, an environment variable, or the path of the settings file with the profile's name.
- */
+/** A setting and its source: flag, environment variable, or settings file with profile. */
 export interface FoundSetting {
   value: string
   source: string
@@ -45,7 +43,7 @@ type SavedName = 'base_url' | 'api_key' | 'api_key_url' | 'token' | 'token_expir
 
 type Changes = Partial<Record<SavedName, string | undefined>>
 
-/** Settings to clear when the account changes: everything except the address and the key. */
+/** Cleared when the account changes. Address and key are kept. */
 export const noAccount = {
   api_key_url: undefined,
   token: undefined,
@@ -58,7 +56,7 @@ export const savedLogin = ({ token, expires_in }: Session, now = Date.now()) => 
   token_expires_at: new Date(now + expires_in * 1000).toISOString(),
 })
 
-/** Environment variables that `sandlot help settings` describes. */
+/** Environment variables listed by `sandlot help settings`. */
 export const variables: Record<string, string> = {
   SANDLOT_URL: 'the base address of the service',
   SANDLOT_API_KEY: 'the API key',
@@ -75,17 +73,17 @@ export const variables: Record<string, string> = {
 }
 
 interface SettingsOptions {
-  /** Whether the profile may be missing, because the command is about to create it. */
+  /** Whether the profile may be missing, because the command creates it. */
   mayBeNew?: boolean
-  /** Called once if other users can read the settings file and it contains a key or a login. */
+  /** Called once if other users can read a key or a login in the settings file. */
   warn?: (text: string) => void
 }
 
 export class Settings {
   readonly file: string
-  /** Name of the profile in use; undefined for the top level of the settings file. */
+  /** Undefined for the top level of the settings file. */
   readonly profile: string | undefined
-  /** File and profile that `save` writes to, as shown in messages. */
+  /** File and profile that `save` writes to, for messages. */
   readonly location: string
   private readonly flags: Flags
   private readonly environment: NodeJS.ProcessEnv
@@ -110,7 +108,7 @@ export class Settings {
     return this.resolve(name, () => this.findInFile(names[name].key))
   }
 
-  /** Finds the API key for an address. A saved key is found only for the address with which it was saved. */
+  /** Finds a saved key only for the address with which it was saved. */
   findKey(address: string | undefined): Promise<FoundSetting | undefined> {
     return this.resolve('apiKey', () => this.findSavedKey(address))
   }
@@ -140,17 +138,14 @@ export class Settings {
     return profileNames(config)
   }
 
-  /**
-   * Reports whether other users can read a saved key or login. Prints no warning, because the caller reports the
-   * result.
-   */
+  /** Whether other users can read a saved key or login. Prints no warning. */
   async isExposed(): Promise<boolean> {
     this.warn = undefined
     const { config, isExposed } = await this.read()
     return isExposed(this.file, config)
   }
 
-  /** Returns the base address. @throws {CliError} if the address is missing or invalid */
+  /** @throws {CliError} if the address is missing or invalid */
   async baseUrl(): Promise<string> {
     const found = await this.find('url')
     if (found !== undefined) return readAddress(found.value, found.source)
@@ -160,10 +155,7 @@ export class Settings {
     })
   }
 
-  /**
-   * Returns the API key for an address.
-   * @throws {CliError} if there is no key for the address, or if the key is not valid in an HTTP header
-   */
+  /** @throws {CliError} if there is no key for the address, or if the key is not valid in an HTTP header */
   async apiKey(address: string): Promise<string> {
     const found = await this.findKey(address)
     if (found !== undefined) return readKey(found.value, found.source)
@@ -172,10 +164,7 @@ export class Settings {
     throw noKeyFor({ address, isSavedAddress: isSameAddress(url, address), keys, profile, file })
   }
 
-  /**
-   * Returns the address to save with a new key. Uses SANDLOT_URL only if no address is saved, because a project might
-   * have set this variable.
-   */
+  /** Uses SANDLOT_URL only if no address is saved, because a project might have set this variable. */
   addressForKey({ base_url }: SavedTable): FoundSetting | undefined {
     if (this.flags.url !== undefined) return { value: this.flags.url, source: names.url.flag }
     if (base_url !== undefined)
@@ -185,14 +174,14 @@ export class Settings {
   }
 
   /**
-   * Returns the saved values of the profile or the top level.
+   * Returns the values of the profile or the top level.
    * @throws {CliError} `settings_broken` if the file is invalid
    */
   async saved(): Promise<SavedTable> {
     return (await this.readTable()).table ?? {}
   }
 
-  /** Returns the token that `sandlot login` saved, if it has not expired and was saved for the address in use. */
+  /** Returns a saved login token that has not expired and matches the address. */
   async token(): Promise<string | undefined> {
     const { base_url, token, token_expires_at } = await this.saved()
     if (typeof base_url !== 'string' || typeof token !== 'string') return undefined
@@ -202,8 +191,8 @@ export class Settings {
   }
 
   /**
-   * Returns the session that `session use` saved, even if it has ended. Ignores a broken settings file, because flags
-   * and environment variables may provide all settings.
+   * Returns the saved session, even if it has ended.
+   * Ignores a broken file, because flags and environment variables may suffice.
    */
   async currentSession(): Promise<FoundSetting | undefined> {
     if (!existsSync(this.file)) return undefined
@@ -219,9 +208,9 @@ export class Settings {
   }
 
   /**
-   * Saves values to the profile or the top level of the settings file. Undefined removes a value.
-   * @param changes the new values, or a function that returns them for the values in the locked file
-   * @returns the values before the change, or undefined if nothing was saved
+   * Undefined removes a value.
+   * @param changes new values, or a function that returns them for the locked file
+   * @returns the previous values, or undefined if nothing was saved
    */
   async save(
     changes: Changes | ((saved: SavedTable) => Changes | undefined),
@@ -230,7 +219,7 @@ export class Settings {
     return saveConfig(this.file, typeof changes === 'function' ? changes : () => changes, this.profile)
   }
 
-  /** Saves a key with its address, and removes everything that was saved for another address. */
+  /** Saves a key with its address, and removes everything saved for another address. */
   async saveKey(api_key: string, base_url: string): Promise<void> {
     await this.save((saved) =>
       isSameService(readSaved(saved.base_url), base_url)
@@ -247,7 +236,7 @@ export class Settings {
     return this.environment.PAGER || 'less'
   }
 
-  /** Returns the platform, and the folders that MCP clients use for their settings. */
+  /** The platform, and the settings folders of MCP clients. */
   folders() {
     return {
       home: homedir(),
@@ -263,7 +252,7 @@ export class Settings {
     return { ...this.environment, ...more }
   }
 
-  /** Returns the folders in PATH, except those that npm adds. */
+  /** Folders in PATH, except those that npm adds. */
   searchPath(): string[] {
     const folders = (this.environment.PATH ?? '').split(delimiter)
     return folders.filter((folder) => isAbsolute(folder) && !/[/\\]node_modules[/\\]\.bin$/.test(folder))
@@ -273,20 +262,20 @@ export class Settings {
     return this.searchPath().some((folder) => existsSync(join(folder, 'sandlot')))
   }
 
-  /** Returns the command that starts this client: `sandlot`, `npx sandlot`, or `node` with the script's path. */
+  /** Returns `sandlot`, `npx sandlot`, or `node` with the script's path. */
   ownCall(): string {
     if (this.isOnPath()) return 'sandlot'
     if (this.environment.npm_command === 'exec') return 'npx sandlot'
     return `node ${shellWord(process.argv[1] ?? 'sandlot')}`
   }
 
-  /** Returns the proxy that Node uses for https:// addresses, or undefined. */
+  /** The proxy that Node uses for https://. */
   proxy(): string | undefined {
     const { NODE_USE_ENV_PROXY, https_proxy, HTTPS_PROXY } = this.environment
     return NODE_USE_ENV_PROXY === '1' ? https_proxy || HTTPS_PROXY || undefined : undefined
   }
 
-  /** Returns the environment variables that override saved settings. */
+  /** Environment variables that override saved settings. */
   shadowing(): string[] {
     if (this.flags.profile !== undefined) return []
     return [names.url.variable, names.apiKey.variable].filter(
@@ -304,10 +293,7 @@ export class Settings {
     return { value: requireText(value, key, source), source }
   }
 
-  /**
-   * Returns the key of the profile in use. If no profile is in use, also accepts a key from any profile, provided that
-   * no other key is saved for the address.
-   */
+  /** Without a profile, accepts a key from any profile if only one key is saved for the address. */
   private async findSavedKey(address: string | undefined): Promise<FoundSetting | undefined> {
     await this.findInFile('api_key')
     const fitting = keysFor(await this.savedKeys(), address)
@@ -330,7 +316,7 @@ export class Settings {
     return { ...file, config }
   }
 
-  /** Returns the table in use (undefined if the profile does not exist) and the names of all profiles. */
+  /** The table is undefined if the profile does not exist. */
   private async readTable() {
     const { config, readProfile, profileNames } = await this.read()
     const table = this.profile === undefined ? config.values : readProfile(config, this.profile, this.file)
@@ -367,7 +353,9 @@ function noProfile(name: string, file: string, existing: string[]): CliError {
   })
 }
 
-/** Checks that a key is valid in an HTTP header. @throws {CliError} `usage`; the message does not contain the key */
+/**
+ * @throws {CliError} `usage` if the key is not valid in an HTTP header. The message does not contain the key.
+ */
 export function readKey(text: string, source: string): string {
   if (/^[\x21-\x7e]+$/.test(text)) return text
   throw new CliError(
@@ -376,7 +364,7 @@ export function readKey(text: string, source: string): string {
   )
 }
 
-/** Returns the user's configuration folder. The XDG specification requires programs to ignore relative paths. */
+/** The XDG specification requires programs to ignore relative paths. */
 function configHome(environment: NodeJS.ProcessEnv): string {
   const home = environment.XDG_CONFIG_HOME
   return home !== undefined && isAbsolute(home) ? home : join(homedir(), '.config')

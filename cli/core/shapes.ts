@@ -1,4 +1,4 @@
-/** Lists the fields of `--json` results. The compiler checks the lists against the contract. */
+/** Fields of `--json` results. The compiler checks them against the contract. */
 import type { Account, SandboxUsage } from '../../shared/contract/account.ts'
 import type { Allowlist } from '../../shared/contract/allowlist.ts'
 import type { ApiKey, NewApiKey } from '../../shared/contract/api-keys.ts'

@@ -1,13 +1,13 @@
-/** Exits the client early, after running the registered cleanups. */
+/** Runs registered cleanups before an early exit. */
 
 const cleanups = new Set<() => Promise<void>>()
 let isLeaving = false
-/** Time limit for all cleanups together, in milliseconds. After that, the client exits. */
+/** Time limit for all cleanups together, in milliseconds. */
 const maxMs = 15_000
 
 export const isShuttingDown = (): boolean => isLeaving
 
-/** Runs the cleanups and exits. Does nothing if the client is already exiting. */
+/** Does nothing if the client is already exiting. */
 export async function leave(code: number): Promise<void> {
   if (isLeaving) return
   isLeaving = true
@@ -23,7 +23,7 @@ const onSignal = {
 }
 
 /**
- * Registers a cleanup that runs before the client exits because of a signal or an output error.
+ * Runs before the client exits because of a signal or an output error.
  * @returns a function that unregisters the cleanup
  */
 export function onShutdown(cleanUp: () => Promise<void>): () => void {

@@ -5,9 +5,9 @@ import { addStory, CliError, describeError } from './errors.ts'
 import { noAccount, type Settings } from './settings.ts'
 
 /**
- * Creates an account, or logs in if the account exists. Then creates and saves an API key.
- * @returns `made`: false if the account already existed
- * @throws {CliError} that lists the completed steps; calling this function again continues after these steps
+ * Creates an account or logs in, then creates and saves an API key.
+ * @returns `made` is false if the account already existed
+ * @throws {CliError} listing completed steps. A repeated call continues after these steps.
  */
 export async function signUp(api: Api, settings: Settings, base_url: string, credentials: Credentials) {
   const made = await makeAccount(api, credentials)
@@ -18,7 +18,7 @@ export async function signUp(api: Api, settings: Settings, base_url: string, cre
   return { account, made, key }
 }
 
-/** Saves settings that contain a new API key. Revokes the key if saving fails. @throws {CliError} if saving fails */
+/** Saves a new API key, or revokes the key if saving fails. @throws {CliError} if saving fails */
 export async function saveWithKey(
   api: Api,
   settings: Settings,
@@ -43,7 +43,7 @@ export const createKey = (api: Api, token: string): Promise<Reply<'createApiKey'
 const again = 'To continue, try again with the same password.'
 const storyOf = (made: boolean) => (made ? 'The account was created' : 'The account exists')
 
-/** Creates the account. Returns false if the account already exists. */
+/** Returns false if the account exists. */
 async function makeAccount(api: Api, body: Credentials): Promise<boolean> {
   try {
     await api.call('signUp', { body })

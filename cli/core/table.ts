@@ -1,19 +1,13 @@
-/** Formats rows as aligned columns for terminals, and as tab-separated fields for programs. */
+/** Aligned columns for terminals, and tab-separated fields for programs. */
 import { oneLine, unbroken } from './printable.ts'
 
-/** Minimum width of a column, in terminal cells. A narrow terminal does not shrink columns below this width. */
+/** Minimum column width in terminal cells. */
 const minCells = 4
-/**
- * Spare columns are omitted until each column except the first can be this wide, in terminal cells, or wide enough for
- * its content.
- */
+/** Column width in terminal cells below which spare columns are omitted. */
 const readableCells = 16
 const gap = '  '
 
-/**
- * Formats a table for stdout.
- * @param spare titles of the columns to omit on a narrow terminal, in the order in which to omit them
- */
+/** @param spare columns to omit on a narrow terminal, in this order */
 export function table(
   head: string[],
   rows: string[][],
@@ -47,7 +41,7 @@ export function table(
 const lineCells = (widths: number[]): number =>
   widths.reduce((cells, width) => cells + width, gap.length * (widths.length - 1))
 
-/** Narrows the widest columns until a line fits. Narrows the first column last, because it identifies the row. */
+/** Narrows the widest columns first. The first column identifies the row and comes last. */
 function fitWidths(widths: number[], maxCells: number): number[] {
   const fitted = [...widths]
   for (const first of [1, 0]) {
@@ -72,10 +66,7 @@ export function cut(text: string, cells: number): string {
 
 const pad = (text: string, cells: number): string => text + ' '.repeat(Math.max(0, cells - cellsOf(text)))
 
-/**
- * Returns the display width of text, in terminal cells. Does not use string-width, which takes longer to load than Node
- * takes to start.
- */
+/** Display width in terminal cells. string-width takes longer to load than Node takes to start. */
 function cellsOf(text: string): number {
   if (/^[\x20-\x7e]*$/.test(text)) return text.length
   let cells = 0

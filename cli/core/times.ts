@@ -1,35 +1,32 @@
-/** Formats times, and estimates the service's clock. */
-
 const steps = [
   [172_800, 86_400, 'days'],
   [7_200, 3_600, 'h'],
   [120, 60, 'min'],
 ] as const
 
-/** Formats a duration as `90 s`, `5 min`, `3 h` or `12 days`, rounded up. */
+/** For example `90 s`, `5 min`, `3 h` or `12 days`, rounded up. */
 export function showSeconds(seconds: number): string {
   const [, unit, name] = steps.find(([min]) => seconds >= min) ?? [0, 1, 's']
   return `${Math.ceil(seconds / unit)} ${name}`
 }
 
 /**
- * Minimum change, in milliseconds, that updates the clock offset. Smaller changes are caused by network latency and by
- * the `Date` header, which contains whole seconds.
+ * Smaller clock differences in milliseconds are ignored. Latency and the whole seconds of `Date` cause them.
  */
 const minSkewMs = 2_000
 let aheadMs = 0
 
-/** Estimates the service's clock from a reply's `Date` header. */
+/** Estimates the service's clock from a `Date` header. */
 export function setServiceClock(date: string | undefined, now = Date.now()): void {
   // The header has whole seconds, so on average it is half a second behind.
   const ahead = Date.parse(date ?? '') + 500 - now
   if (Math.abs(ahead - aheadMs) >= minSkewMs) aheadMs = ahead
 }
 
-/** Returns the service's time in milliseconds. Before the first reply, returns this machine's time. */
+/** Milliseconds by the service's clock, or by this machine's clock before the first response. */
 export const serviceNow = (): number => Date.now() + aheadMs
 
-/** Formats an RFC 3339 time as `5 min ago` or `in 3 h` at a terminal. Elsewhere, returns the time unchanged. */
+/** Returns `5 min ago` or `in 3 h` at a terminal, and the unchanged time elsewhere. */
 export function showTime(time: string, now = serviceNow()): string {
   if (!process.stdout.isTTY) return time
   const seconds = (Date.parse(time) - now) / 1000

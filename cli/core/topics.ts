@@ -1,4 +1,4 @@
-/** Contains the texts that `sandlot help TOPIC` prints. */
+/** Texts of `sandlot help TOPIC`. */
 import { variables } from './settings.ts'
 
 export const topics: Record<string, () => string> = {

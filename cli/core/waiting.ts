@@ -6,16 +6,16 @@ import { showSeconds } from './times.ts'
 interface WaitReporter {
   /** Prints a note on a separate line. */
   note(text: string): void
-  /** Changes the text of the progress line. */
+  /** Changes the progress line. */
   show(text: string): void
 }
 
-/** Maximum pause between two attempts, in seconds, even if Retry-After is longer. */
+/** Maximum pause in seconds, even if Retry-After is longer. */
 const maxSeconds = 3600
-/** Interval, in milliseconds, at which to update the progress line, and to check whether a session can be created. */
+/** Milliseconds between updates of the progress line and checks of the quota. */
 const pollMs = 1_000
 
-/** Retries an operation while a quota or a rate limit is exceeded. @throws {CliError} after any other failure */
+/** Retries while a quota or a rate limit is exceeded. @throws {CliError} after any other failure */
 export async function waitOut<T>(api: Api, attempt: () => Promise<T>, reporter: WaitReporter): Promise<T> {
   for (let before = ''; ; ) {
     try {
@@ -23,7 +23,7 @@ export async function waitOut<T>(api: Api, attempt: () => Promise<T>, reporter: 
     } catch (error) {
       if (!(error instanceof CliError) || !isWorthWaiting(error)) throw error
       const seconds = Math.max(1, Number(error.details.retry_after ?? 1))
-      // The note is not repeated if another client has used the freed quota.
+      // Another client may have used the freed quota.
       if (before !== error.code)
         reporter.note(`sandlot: ${error.message}\nWaiting up to ${showSeconds(seconds)}.`)
       before = error.code
@@ -46,7 +46,7 @@ async function waitFor(api: Api, code: string, seconds: number, { show }: WaitRe
   }
 }
 
-/** Reports whether the account is below its concurrent sandbox limit. Returns false if the service is unavailable. */
+/** False if the service is unavailable. */
 async function hasRoom(api: Api): Promise<boolean> {
   try {
     const { active, limit } = (await api.call('getAccount', {})).concurrent

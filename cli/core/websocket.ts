@@ -4,19 +4,18 @@ import type { WebSocket } from 'ws'
 import type { Api } from './api.ts'
 import { CliError } from './errors.ts'
 
-/** Maximum size of a message, in bytes. The service sends much smaller messages. */
+/** In bytes. The service sends much smaller messages. */
 const maxPayload = 16 * 1024 * 1024
 
 export type Address = Awaited<ReturnType<Api['addressOf']>>
 
 /**
- * Opens a WebSocket.
- * @returns a paused WebSocket, because its first bytes may arrive before a listener is attached
+ * @returns a paused WebSocket, because bytes may arrive before a listener is attached
  * @throws {CliError} `network` if the connection fails, or the service's error
  */
 export async function openWebSocket({ url, headers, refuse, traced }: Address): Promise<WebSocket> {
   const { WebSocket } = await import('ws')
-  // By default ws uses no agent and ignores NODE_USE_ENV_PROXY. http:// must not use a proxy.
+  // By default ws ignores NODE_USE_ENV_PROXY. http:// must not use a proxy.
   const agent =
     url.protocol === 'https:'
       ? (await import('node:https')).globalAgent
@@ -25,7 +24,7 @@ export async function openWebSocket({ url, headers, refuse, traced }: Address): 
     headers,
     agent,
     perMessageDeflate: false,
-    // Delivers one frame per event-loop turn, so that a flood of output does not delay keystrokes and signals.
+    // One frame per event-loop turn, so that a flood of output does not delay keystrokes and signals.
     allowSynchronousEvents: false,
     maxPayload,
     maxFragments: 64,
@@ -41,7 +40,7 @@ export async function openWebSocket({ url, headers, refuse, traced }: Address): 
   )
 }
 
-/** Resolves with the response to the handshake: 101, or an error response. */
+/** Resolves with 101 or an error response. */
 const answerTo = (socket: WebSocket): Promise<IncomingMessage> =>
   new Promise((resolve, reject) => {
     let taken: IncomingMessage

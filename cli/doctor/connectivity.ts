@@ -1,4 +1,3 @@
-/** Checks the service's host name, connection and certificate. */
 import { lookup } from 'node:dns/promises'
 import { once } from 'node:events'
 import { connect, isIP, type Socket } from 'node:net'
@@ -10,7 +9,7 @@ import { explain } from '../core/http.ts'
 const timeoutMs = 10_000
 
 /**
- * @param proxy URL of the proxy for https:// addresses. If a proxy is used, only its setting is checked.
+ * @param proxy proxy for https://. If a proxy is used, only its setting is checked.
  * @returns whether all checks passed
  */
 export async function checkConnectivity(
@@ -45,7 +44,7 @@ export async function checkConnectivity(
   })
 }
 
-/** Describes the proxy. Only Node versions that have --use-env-proxy support NODE_USE_ENV_PROXY. */
+/** Only Node versions with --use-env-proxy support NODE_USE_ENV_PROXY. */
 function describeProxy({ host }: URL): string {
   if (process.allowedNodeEnvironmentFlags.has('--use-env-proxy'))
     return `${host}, except for the hosts in NO_PROXY`

@@ -7,7 +7,7 @@ import { addHint, CliError, describeError } from '../core/errors.ts'
 import { onShutdown } from '../core/shutdown.ts'
 import { createRemote } from '../exec/remote.ts'
 
-/** TTL of the test session, in seconds. It is short so that the session expires soon if destroying it fails. */
+/** Seconds. The test session expires soon if destroying it fails. */
 const ttlSeconds = 120
 
 export async function checkSession({ check }: Checks, api: Api): Promise<void> {
@@ -16,7 +16,7 @@ export async function checkSession({ check }: Checks, api: Api): Promise<void> {
     headers: { 'idempotency-key': randomUUID() },
     timeoutMs: limits.createWaitMs + 30_000,
   })
-  // After an interrupt the session must be destroyed, even if the create has not been answered yet.
+  // After an interrupt, the session must be destroyed even if the create request is still open.
   const unregister = onShutdown(async () => {
     const { id } = await creating
     await api.call('destroySandbox', { params: { id } })

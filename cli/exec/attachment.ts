@@ -12,9 +12,9 @@ import type { ScreenModes } from './screen-modes.ts'
 import type { ShownOutput } from './shown-output.ts'
 
 const pingMs = 15_000
-/** How long a program has to react to a terminal size before the next one is sent, in milliseconds. */
+/** Milliseconds that a program has to react to a terminal size before the next one is sent. */
 const drawMs = 100
-/** Number of unsent input bytes above which reading stdin pauses. */
+/** Unsent input in bytes above which reading stdin pauses. */
 const unsentBytes = 1024 * 1024
 
 export const terminalSize = () => {
@@ -22,22 +22,22 @@ export const terminalSize = () => {
   return { rows: rows || 24, columns: columns || 80 }
 }
 
-/** Returns a size other than this terminal's. A program redraws its screen only if the terminal's size changes. */
+/** A program redraws its screen only if the terminal's size changes. */
 function otherSize() {
   const { rows, columns } = terminalSize()
   return { rows: rows > 1 ? rows - 1 : 2, columns }
 }
 
-/** State of a command's terminal that is kept across connections. */
+/** State of a command's terminal across connections. */
 export interface TerminalState {
   shown: ShownOutput
   modes: ScreenModes
-  /** Whether a client was attached before. If so, the program redraws its screen only when the size changes. */
+  /** Whether a client was attached before. If so, the program redraws only when the size changes. */
   hasScreen: boolean
 }
 
 /**
- * Forwards keys and output until the command exits or the user types `detachKeys`. Restores the terminal afterwards.
+ * Resolves when the command exits or the user types `detachKeys`. Restores the terminal.
  * @throws {CliError} `network` if the connection breaks
  */
 export async function useTerminal(
@@ -55,7 +55,7 @@ export async function useTerminal(
   }
 }
 
-/** Opens a WebSocket to a command's terminal. @throws {CliError} `network`, or the service's error */
+/** @throws {CliError} `network`, or the service's error */
 export const connect = async (remote: Remote, execId: string): Promise<WebSocket> =>
   await openWebSocket(await remote.attach(execId))
 
@@ -104,7 +104,7 @@ function takeTerminal(
   stdout.on('resize', onResize)
   if (stdout.isTTY) stdout.write(modes.restoreSequence)
   if (hasScreen) send({ type: 'resize', ...otherSize() })
-  // The size may have changed since the command was started.
+  // The size may have changed since the start.
   if (hasScreen) drawing = setTimeout(onResize, drawMs)
   else onResize()
   return restore
@@ -128,10 +128,7 @@ function untilExit(socket: WebSocket, { shown, modes }: TerminalState): Promise<
   })
 }
 
-/**
- * Prints the output in a frame, whose first byte identifies the stream. Pauses the socket while the local terminal is
- * slow.
- */
+/** The first byte identifies the stream. Pauses the socket while the local terminal is slow. */
 function show(socket: WebSocket, frame: Buffer, shown: ShownOutput, modes: ScreenModes): void {
   const stream = frame[0] === frameStreams.stderr ? 'stderr' : 'stdout'
   const out = process[stream]

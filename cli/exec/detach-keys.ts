@@ -1,13 +1,13 @@
-/** Parses and detects the keys that detach the user from a terminal and leave its command running. */
+/** Keys that detach the user from a terminal and leave the command running. */
 import { CliError } from '../core/errors.ts'
 
 export const defaultDetachKeys = 'ctrl-p,ctrl-q'
-/** Maximum time between two detach keys, in milliseconds. Once it has passed, the keys held back so far are sent. */
+/** Maximum milliseconds between detach keys. After that, held keys are sent. */
 const apartMs = 1_000
 
 /**
- * Converts detach keys to the bytes that a terminal sends for them.
- * @param text in Docker's format: letters, and `ctrl-` with one of a-z, @, [, \, ], ^ or _; `none` for no keys
+ * Returns the bytes that a terminal sends for the detach keys.
+ * @param text Docker's format: letters, or `ctrl-` with one of a-z, @, [, \, ], ^ or _. `none` for no keys.
  * @throws {CliError} `usage`
  */
 export function readDetachKeys(text: string): Buffer {
@@ -23,21 +23,20 @@ export function readDetachKeys(text: string): Buffer {
   })
 }
 
-/** Detects the detach keys in typed input. */
 export class DetachKeys {
   private readonly keys: Buffer
   private readonly send: (bytes: Buffer) => void
-  /** Number of typed bytes that are held back because they might be the start of the detach keys. */
+  /** Number of held bytes that might start the detach keys. */
   private held = 0
   private timer: NodeJS.Timeout | undefined
 
-  /** @param send receives all typed keys except the detach keys */
+  /** @param send receives all keys except the detach keys */
   constructor(keys: Buffer, send: (bytes: Buffer) => void) {
     this.keys = keys
     this.send = send
   }
 
-  /** Processes typed input. @returns whether it completes the detach keys; any input after them is dropped */
+  /** @returns whether the detach keys are complete. Later input is dropped. */
   type(typed: Buffer): boolean {
     clearTimeout(this.timer)
     const bytes = Buffer.concat([this.keys.subarray(0, this.held), typed])
@@ -58,7 +57,7 @@ export class DetachKeys {
     this.held = 0
   }
 
-  /** Returns the length of the longest prefix of the detach keys that `bytes` ends with. */
+  /** Length of the longest prefix of the detach keys at the end of `bytes`. */
   private beginningAtEndOf(bytes: Buffer): number {
     for (let count = this.keys.length - 1; count > 0; count--) {
       if (bytes.subarray(-count).equals(this.keys.subarray(0, count))) return count

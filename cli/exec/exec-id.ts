@@ -3,15 +3,15 @@ import { CliError } from '../core/errors.ts'
 import { execIdHint } from '../core/problem.ts'
 import { isRunning, listCommands } from './list.ts'
 
-/** Validates a command id. @throws {CliError} `exec_not_found` if the string is not a command id */
+/** @throws {CliError} `exec_not_found` if the string is not a command id */
 export function readExecId(id: string): string {
   if (/^exec_[0-9a-z]{26}$/.test(id)) return id
   throw new CliError('exec_not_found', `${id} is not a command id.`, { hint: execIdHint })
 }
 
 /**
- * Returns the id of the only running command. If `withTerminal` is true, ignores commands without a terminal.
- * @throws {CliError} `exec_not_found` or `several_commands`; the error lists the candidates
+ * Returns the only running command. `withTerminal` ignores commands without a terminal.
+ * @throws {CliError} `exec_not_found` or `several_commands`, with the candidates
  */
 export async function onlyRunning(api: Api, session: string, { withTerminal = false } = {}): Promise<string> {
   const meant = (await listCommands(api, session)).filter(({ tty }) => tty || !withTerminal)

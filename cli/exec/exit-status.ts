@@ -36,7 +36,7 @@ const startErrors: Record<StartError, string> = {
   no_such_directory: 'the command did not run, because its working directory (--cwd) cannot be entered.',
 }
 
-/** Reports a command's exit status, once its output has been printed. @returns the client's exit code */
+/** Call after the output was printed. @returns the client's exit code */
 export function finish(ended: ExecOutcome, output: Output): number {
   if (output.json) output.result(ended, '')
   else noteExitStatus(ended, output.note)
@@ -53,7 +53,7 @@ export function describeExit(ended: ExecOutcome): string {
   return reason === null || reason === undefined ? words : `${words}: ${reason}`
 }
 
-/** Reports whether an error means that the session has ended. The command's result remains available. */
+/** True if the session has ended. The command's result remains available. */
 export const isGone = (error: unknown): boolean =>
   error instanceof CliError && error.code === 'sandbox_destroyed'
 

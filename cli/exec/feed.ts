@@ -1,23 +1,20 @@
-/**
- * Streams stdin to a command in requests of a few MiB, each with its offset. A request's bytes are kept until the
- * service accepts them, so that the request can be retried.
- */
+/** Streams stdin in requests of a few MiB, each with an offset. Bytes are kept for retries until accepted. */
 import type { Input } from './input.ts'
 import { RetryPolicy, retrying } from './retry.ts'
 
 const segmentBytes = 4 * 1024 * 1024
-/** How long a request waits for more input, in milliseconds. Proxies close requests that are idle for longer. */
+/** Milliseconds that a request waits for more input. Proxies close idle requests. */
 const idleMs = 5_000
 
 export interface Stdin {
-  /** Sends bytes at `offset`. A retry calls this method again with the same bytes. */
+  /** A retry calls this method again with the same bytes. */
   send(offset: number, bytes: AsyncIterable<Uint8Array>): Promise<unknown>
   /** Closes stdin after `offset` bytes. */
   end(offset: number): Promise<unknown>
 }
 
 /**
- * Sends all of `input` to the command and closes its stdin.
+ * Sends `input` to the command and closes its stdin.
  * @param maxMs retry budget of each request, in milliseconds
  * @throws {CliError} if `send` or `end` still fails after the retries
  */
@@ -45,7 +42,7 @@ async function fill(segment: Segment, input: Input): Promise<void> {
   segment.close()
 }
 
-/** Bytes of one request. They can be read more than once, even while more bytes arrive. */
+/** Can be read more than once, even while more bytes arrive. */
 class Segment implements AsyncIterable<Buffer> {
   size = 0
   private readonly chunks: Buffer[] = []

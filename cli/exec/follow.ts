@@ -1,4 +1,4 @@
-/** Reads a command's events. If the connection breaks, reconnects without missing or repeating events. */
+/** Reads events, and reconnects without missing or repeating any. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ExecOutcome } from '../../shared/contract/exec.ts'
 import { bytesOf, type ExecEvent, readExecEvents } from '../../shared/contract/exec-events.ts'
@@ -9,28 +9,25 @@ import { RetryPolicy } from './retry.ts'
 
 export interface Reconnecting {
   retry?: RetryPolicy
-  /** Called once per outage, if reconnecting does not succeed quickly. */
+  /** Called once per outage, unless the client reconnects quickly. */
   onDisconnect?(error: CliError): void
-  /** Called when the connection is restored after `onDisconnect`. */
   onReconnect?(): void
 }
 
 export interface Follower extends Reconnecting {
-  /** Called with the command's id when the stream starts. */
   onStart(id: string): void
-  /** Writes output. Resolves when more output can be written. */
+  /** Resolves when more output can be written. */
   write(stream: 'stdout' | 'stderr', bytes: Buffer): Promise<void>
-  /** Called with the size of output that is missing because the service no longer keeps it. */
+  /** Called with the size of output that the service no longer keeps. */
   onGap(missing: ByteCounts): void
 }
 
-/** Opens the event stream after the given event or, without one, from the start. */
+/** Opens the stream after the given event, or from the start. */
 export type Reopen = (lastEventId: string | undefined) => Promise<OpenExchange>
 
 /**
- * Passes all events to `follower`.
  * @returns the exit status
- * @throws {CliError} under the same conditions as {@link readAll}
+ * @throws {CliError} like {@link readAll}
  */
 export async function follow(
   first: OpenExchange | undefined,
@@ -44,12 +41,12 @@ export async function follow(
   throw new Error('The event stream ended without an exit event.')
 }
 
-/** Minimum retry delay, in milliseconds, at which an interruption is reported to the user. */
+/** Retry delay in milliseconds from which an interruption is reported. */
 const momentMs = 1_000
 
 /**
- * Yields all events up to the exit event, and reconnects as often as necessary.
- * @param first an event stream that is already open
+ * Yields events up to the exit event.
+ * @param first an open event stream
  * @throws {CliError} if the retry budget is used up
  */
 export async function* readAll(
@@ -96,10 +93,7 @@ async function* untilBroken({ response, fail }: OpenExchange, retry: RetryPolicy
   throw fail(new Error('the event stream was interrupted'))
 }
 
-/**
- * Passes bytes through and reports each chunk except the first as a sign of life. The first chunk is not counted,
- * because every connection begins with a comment. While a command prints nothing, later chunks are comments as well.
- */
+/** Every chunk except the first shows that the service is alive. Every connection begins with a comment. */
 async function* countingSignsOfLife(response: AsyncIterable<Uint8Array>, retry: RetryPolicy) {
   let isGreeted = false
   for await (const bytes of response) {

@@ -15,13 +15,13 @@ export class Input {
     this.chunks = source[Symbol.asyncIterator]()
   }
 
-  /** Returns the next bytes. After `late`, bytes that arrive are kept for the next call. */
+  /** After `late`, bytes that arrive are kept for the next call. */
   async pull(maxMs?: number): Promise<Buffer | 'late' | 'end'> {
     const before = this.early.shift()
     return before ?? (await this.next(maxMs))
   }
 
-  /** Returns all of stdin if it ends within both limits. Otherwise keeps the bytes for `pull`. */
+  /** Returns stdin if it ends within both limits. Otherwise keeps the bytes for `pull`. */
   async whole(maxBytes: number, maxMs: number): Promise<Buffer | undefined> {
     const end = performance.now() + maxMs
     for (let size = 0; size <= maxBytes; ) {

@@ -5,8 +5,8 @@ import { terminalSize } from './attachment.ts'
 import type { Remote } from './remote.ts'
 
 /**
- * Starts the command. If the command is a shell and PS1 is not set, its prompt shows the session's name.
- * @param findName returns the session's name; called only for shells
+ * A shell's prompt shows the session's name, unless PS1 is set.
+ * @param findName called only for shells
  * @returns the command's id
  */
 export async function launchTerminal(
@@ -23,21 +23,21 @@ export async function launchTerminal(
     return await start({ ...asked, env: { ...env, PS1: prompt } })
   } catch (error) {
     if (!(error instanceof CliError) || error.details.variable !== 'PS1') throw error
-    // The allowlist of the account may forbid PS1.
+    // The allowlist may forbid PS1.
     return await start(asked)
   }
 }
 
-/** Names of shells that read their prompt from PS1. */
+/** Shells that read the prompt from PS1. */
 const shells = new Set(['sh', 'bash', 'dash', 'ash'])
 const isShell = ({ command }: ExecRequest): boolean =>
   Array.isArray(command) && shells.has(basename(command[0] ?? ''))
 
-/** Returns a prompt that contains the name, or undefined if the name is too long or a shell might expand it. */
+/** Returns undefined if the name is too long or a shell might expand it. */
 export const promptFor = (name: string | null): string | undefined =>
   name !== null && /^[\w.,:@+=-][\w .,:@+=-]{0,39}$/.test(name) ? `${name}:$PWD\\$ ` : undefined
 
-/** Terminal types that images support. The default in a sandbox is `xterm`, with eight colors. */
+/** Terminal types that images support. The default is `xterm`, with eight colors. */
 const knownTypes = new Set([
   ...['xterm', 'xterm-256color', 'screen', 'screen-256color', 'tmux', 'tmux-256color', 'linux', 'dumb'],
 ])

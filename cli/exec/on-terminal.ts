@@ -1,4 +1,4 @@
-/** Terminal handling that is shared by `exec -t` and `attach`. */
+/** Terminal handling for `exec -t` and `attach`. */
 import type { Command } from 'commander'
 import { CliError, exitCodes } from '../core/errors.ts'
 import type { Output } from '../core/output.ts'
@@ -18,7 +18,7 @@ export function requireTerminal(what: string, hint?: string): void {
   throw new CliError('usage', `${what} requires a terminal, but stdin is not a terminal.`, { hint })
 }
 
-/** Attaches until the command exits or the user detaches. @returns the exit code */
+/** @returns the exit code, after the command has exited or the user has detached */
 export async function stayAttached(
   remote: Remote,
   execId: string,

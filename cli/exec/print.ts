@@ -2,20 +2,20 @@ import { type ColorChoice, wantsColor } from '../core/drawing.ts'
 import type { CliError } from '../core/errors.ts'
 import { OutputCleaner } from '../core/printable.ts'
 
-/** Writes output. Resolves when more can be written, so that a slow reader slows the command down. */
+/** Resolves when more can be written, so that a slow reader slows the command down. */
 export const print = (stream: 'stdout' | 'stderr', bytes: Buffer | string): Promise<void> =>
   new Promise((resolve) => {
-    // Also called after a failed write, so that a closed reader does not block us.
+    // Also called after a failed write, so that a closed reader does not block the client.
     if (process[stream].write(bytes, () => resolve())) resolve()
   })
 
 export interface Replay {
   print(stream: 'stdout' | 'stderr', bytes: Buffer): Promise<void>
-  /** Prints what remains of an incomplete sequence. Called before a gap and at the end of the output. */
+  /** Prints an incomplete sequence. Called before a gap and at the end of the output. */
   flush(): Promise<void>
 }
 
-/** Prints recorded output. Removes control sequences on a terminal; pipes and files receive every byte. */
+/** Removes control sequences on a terminal. Pipes and files receive every byte. */
 export function createReplay({ raw = false, color }: { raw?: boolean; color?: ColorChoice }): Replay {
   const cleanerFor = (stream: NodeJS.WriteStream) =>
     stream.isTTY && !raw ? new OutputCleaner({ styles: wantsColor(stream, color) }) : undefined
@@ -39,7 +39,7 @@ export interface ByteCounts {
   stderr_bytes: number
 }
 
-/** Prints a note that states how much output is missing at this point. */
+/** Prints how much output is missing at this point. */
 export function noteMissing({ stdout_bytes, stderr_bytes }: ByteCounts, note: (text: string) => void): void {
   const parts = [
     ...(stdout_bytes > 0 ? [`${stdout_bytes} bytes of stdout`] : []),

@@ -9,17 +9,17 @@ import type { OpenExchange } from '../core/http.ts'
 export type Signal = (typeof execSignals)[number]
 export type Remote = ReturnType<typeof createRemote>
 
-/** Timeout, in milliseconds, of requests that might have to wait for a sandbox to start. */
+/** Timeout in milliseconds of requests that may wait for a sandbox to start. */
 const startMs = limits.startingWaitMs + 30_000
-/** Timeout of a stdin request, in milliseconds. It exceeds every TTL, because a command might never read its stdin. */
+/** Timeout of a stdin request in milliseconds. Exceeds every TTL, because commands may never read stdin. */
 const feedMs = 25 * 60 * 60 * 1000
-/** Default grace period, in milliseconds: how long a command keeps running without a client. */
+/** Default grace period in milliseconds. */
 export const graceMs = 10_000
 
 const withGrace = (body: ExecRequest) => ({ ...body, grace_ms: body.grace_ms ?? graceMs })
 
 export function createRemote(api: Api, id: string) {
-  /** Returns a new Idempotency-Key. A retried request with the same key attaches to the same command. */
+  /** A retried request with the same key attaches to the same command. */
   const keyed = () => ({ 'idempotency-key': randomUUID() })
   const one = (exec_id: string) => ({ id, exec_id })
   const launch = (body: ExecRequest): Promise<Reply<'execCommand'>> =>
@@ -38,11 +38,11 @@ export function createRemote(api: Api, id: string) {
         body,
         timeoutMs: (body.timeout_ms ?? limits.execTimeoutMs) + startMs,
       }),
-    /** Starts a background command that keeps running without a client. */
+    /** Starts a command that keeps running without a client. */
     launch: ({ grace_ms: _, ...body }: ExecRequest) => launch(body),
-    /** Starts a background command that the service kills if no client is attached for its grace period. */
+    /** Starts a command that is killed if no client is attached for its grace period. */
     launchFollowed: (body: ExecRequest) => launch(withGrace(body)),
-    /** Starts a command and opens its events. Calling the returned function again reopens the same events. */
+    /** Starts a command and opens its events. Each call of the returned function opens the same events. */
     streaming(body: ExecRequest): () => Promise<OpenExchange> {
       const headers = { ...keyed(), accept: 'text/event-stream' }
       const request = { params: { id }, headers, body: withGrace(body), timeoutMs: startMs }
@@ -57,7 +57,7 @@ export function createRemote(api: Api, id: string) {
         },
         timeoutMs: startMs,
       }),
-    /** Returns the number of bytes that the command has printed so far on each stream. */
+    /** Returns the number of bytes printed so far on each stream. */
     async printedSoFar(execId: string): Promise<OutputOffset> {
       const [stdout, stderr] = await Promise.all(
         (['stdout', 'stderr'] as const).map((stream) => lengthOf(api, one(execId), stream)),
@@ -86,7 +86,7 @@ async function lengthOf(
     response.destroy()
     return Number(/-(\d+)\//.exec(response.headers['content-range'] ?? '')?.[1]) + 1
   } catch (error) {
-    // The service keeps none of the stream; the error has the length.
+    // The service keeps none of the stream. The error contains the length.
     if (error instanceof CliError && error.code === 'range_not_satisfiable') return Number(error.details.end)
     throw error
   }

@@ -1,25 +1,24 @@
-/** Retries requests while the service is unavailable or a rate limit is exceeded. */
+/** Retries while the service is unavailable or a rate limit is exceeded. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { CliError } from '../core/errors.ts'
 
 /**
- * Minimum retry budget for following and attaching, in milliseconds. It exceeds the 20 s that the service can take to
- * detect a lost worker (`WORKER_LIVENESS_TIMEOUT_SECONDS`).
+ * Minimum retry budget in milliseconds. Detecting a lost worker can take the service 20 s
+ * (`WORKER_LIVENESS_TIMEOUT_SECONDS`).
  */
 export const retryBudgetMs = 30_000
 
-/** Delays between attempts, in milliseconds. The last delay repeats until the budget is used up. */
+/** Milliseconds between attempts. The last delay repeats until the budget is used up. */
 const pausesMs = [100, 300, 1_000, 2_000, 4_000]
 
 interface RetryOptions {
-  /** Retry budget, in milliseconds. If 0, there is only one attempt after each delay in `pausesMs`. */
+  /** Retry budget in milliseconds. If 0, each delay in `pausesMs` is used once. */
   maxMs?: number
   pausesMs?: number[]
   now?(): number
 }
 
 export class RetryPolicy {
-  /** Number of consecutive failures. */
   private failures = 0
   private brokeAt = 0
   private readonly maxMs: number
@@ -37,20 +36,19 @@ export class RetryPolicy {
     return this.failures === 0
   }
 
-  /** Milliseconds since the first of the consecutive failures; 0 after a success. */
+  /** Milliseconds since the first consecutive failure, or 0 after a success. */
   get disconnectedMs(): number {
     return this.isFresh ? 0 : this.now() - this.brokeAt
   }
 
-  /** Records a sign of life from the service, which restores the whole budget. */
+  /** A sign of life restores the whole budget. */
   alive(): void {
     this.failures = 0
   }
 
   /**
-   * Records a failure.
-   * @param passes whether the failure might be temporary; by default, true for connection and server errors
-   * @returns the delay before the next attempt, in milliseconds, or undefined to give up
+   * @param passes whether the failure might be temporary. Default: connection and server errors.
+   * @returns milliseconds before the next attempt, or undefined to give up
    */
   afterFailure(error: unknown, passes = mayPass(error)): number | undefined {
     if (this.isFresh) this.brokeAt = this.now()
@@ -65,17 +63,14 @@ export class RetryPolicy {
 const mayPass = (error: unknown): boolean =>
   error instanceof CliError && (error.code === 'network' || Number(error.details.status) >= 500)
 
-/**
- * Returns the delay that a rate limit response asks for, in milliseconds. The client waits that long even if the retry
- * budget is used up.
- */
+/** Milliseconds that a rate limit response asks for. They may exceed the retry budget. */
 function askedWaitMs(error: unknown): number | undefined {
   if (!(error instanceof CliError) || error.code !== 'rate_limited') return undefined
   const seconds = Number(error.details.retry_after)
   return (Number.isFinite(seconds) ? seconds : 1) * 1_000
 }
 
-/** Retries an idempotent operation until it succeeds. @throws {CliError} the last error */
+/** Retries an idempotent operation. @throws {CliError} the last error */
 export async function retrying<T>(
   attempt: () => Promise<T>,
   retry = new RetryPolicy({ maxMs: 0 }),

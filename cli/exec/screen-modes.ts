@@ -1,9 +1,9 @@
 /**
- * Tracks the terminal modes that a program has changed, such as the alternate screen, cursor and mouse. The client
- * resets the modes while it is disconnected and restores them after it reconnects.
+ * Tracks terminal modes that a program has changed, such as the alternate screen.
+ * Modes are reset while the client is disconnected, and restored afterwards.
  */
 export class ScreenModes {
-  /** Changed modes and their values, in the order in which they were changed. */
+  /** In the order in which the modes were changed. */
   private readonly switched = new Map<string, boolean>()
   private unfinishedSequence = ''
 
@@ -17,13 +17,13 @@ export class ScreenModes {
     this.unfinishedSequence = unfinished.exec(text)?.[0] ?? ''
   }
 
-  /** Control sequences that reset the changed modes for the local shell. */
+  /** Resets the changed modes for the local shell. */
   get resetSequence(): string {
     const text = this.changed.toReversed().map(([mode, isOn]) => sequenceFor(mode, !isOn))
     return text.length === 0 ? '' : `${text.join('')}\u001b[m`
   }
 
-  /** Control sequences that restore the program's modes. */
+  /** Restores the program's modes. */
   get restoreSequence(): string {
     return this.changed.map(([mode, isOn]) => sequenceFor(mode, isOn)).join('')
   }
@@ -38,7 +38,7 @@ export class ScreenModes {
   }
 }
 
-/** Numbers of the xterm modes that are enabled by default. */
+/** xterm modes that are enabled by default. */
 const enabledByDefault = new Set(['7', '25'])
 const keypadMode = 'keypad'
 const trackedModes = new Set([

@@ -1,11 +1,11 @@
-/** Detects when the client has read stdin that was meant for the surrounding shell. */
+/** Detects that the client has read stdin that was meant for the surrounding shell. */
 import { fstatSync, readFileSync, statSync } from 'node:fs'
 import type { Input } from './input.ts'
 
 const shells = /^((ba|da|a|k|mk|z|fi)?sh|busybox)$/
 
 /**
- * Warns about bytes that a `while read` loop or a script on stdin can no longer read.
+ * Warns about bytes that a `while read` loop or a script on stdin has lost.
  * @param advice explains how to leave stdin untouched
  */
 export function noteSharedStdin({ byteCount }: Input, advice: string, note: (text: string) => void): void {
@@ -14,10 +14,7 @@ export function noteSharedStdin({ byteCount }: Input, advice: string, note: (tex
   note(`sandlot: the command received ${bytes} of stdin that belong to the surrounding shell. ${advice}`)
 }
 
-/**
- * Reports whether an ancestor process is a shell that has the same stdin. Returns false on systems without /proc, such
- * as macOS.
- */
+/** True if an ancestor is a shell with the same stdin. False without /proc, as on macOS. */
 function isSharedWithShell(): boolean {
   try {
     const own = fstatSync(0)

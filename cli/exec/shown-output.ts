@@ -1,13 +1,13 @@
-/** Tracks which output has already been shown, because each new connection sends all kept output again. */
+/** Tracks shown output, because each new connection replays all kept output. */
 import { eventIdOf, type OutputOffset } from '../../shared/contract/exec-events.ts'
 import type { ByteCounts } from './print.ts'
 
 export class ShownOutput {
   private readonly shown: OutputOffset = { stdout: 0, stderr: 0 }
-  /** Number of bytes received on each stream of the current connection, including skipped bytes. */
+  /** Bytes received on the current connection, including skipped bytes. */
   private received: OutputOffset = { stdout: 0, stderr: 0 }
 
-  /** Id of the event at which the output shown so far ends. */
+  /** The event at which the shown output ends. */
   get eventId(): string {
     return eventIdOf(this.shown)
   }
@@ -16,7 +16,7 @@ export class ShownOutput {
     this.received = { stdout: 0, stderr: 0 }
   }
 
-  /** Returns those of the received bytes that have not been shown yet. */
+  /** Returns only bytes that have not been shown yet. */
   unseen(stream: keyof OutputOffset, bytes: Buffer): Buffer {
     const before = this.shown[stream] - this.received[stream]
     this.advance(stream, bytes.length)

@@ -1,4 +1,4 @@
-/** Runs `sandlot exec` without a terminal: streams output and stdin, and forwards signals. */
+/** `sandlot exec` without a terminal: streams output and stdin, and forwards signals. */
 import type { ExecOutcome, ExecRequest } from '../../shared/contract/exec.ts'
 import { shellLine } from '../../shared/contract/shell-words.ts'
 import { addStory, CliError } from '../core/errors.ts'
@@ -17,14 +17,14 @@ export interface ExecStreamOptions {
   remote: Remote
   request: ExecRequest
   input: Input | undefined
-  /** Receives the output. Without this function, output is discarded. */
+  /** Output is discarded if unset. */
   write?: Follower['write'] | undefined
   note(text: string): void
-  /** By default, the retry budget is the command's grace period, but at least 30 s. */
+  /** Default: the command's grace period, but at least 30 s. */
   retry?: RetryPolicy
 }
 
-/** Exit code after EPIPE on stdout. It equals the exit code that a shell reports for SIGPIPE. */
+/** Exit code after EPIPE on stdout, as a shell reports for SIGPIPE. */
 const closedPipe = 128 + 13
 
 export async function runStreaming({
@@ -64,7 +64,7 @@ export async function runStreaming({
   }
   try {
     const first = await open()
-    // The connection may break before the id has arrived.
+    // The connection may break before the id arrives.
     const reopen = (lastEventId?: string) =>
       execId === undefined ? start() : remote.follow(execId, lastEventId)
     const ended = await follow(first, reopen, follower)
@@ -90,7 +90,7 @@ export async function runStreaming({
   }
 }
 
-/** Adds to a network error that the client was disconnected for longer than the grace period. */
+/** Explains that the client was disconnected for longer than the grace period. */
 function explainLostConnection(
   error: unknown,
   { sessionId }: Remote,
@@ -107,7 +107,7 @@ function explainLostConnection(
 }
 
 /**
- * Sends stdin to the command, and reports a failure with `note`. Drops the remaining input if the command has exited.
+ * Reports a failure with `note`. Drops the remaining input if the command has exited.
  * @param maxMs retry budget of each request, in milliseconds
  */
 export async function sendInput(
@@ -132,11 +132,10 @@ export async function sendInput(
 
 interface SignalOptions extends Pick<ExecStreamOptions, 'remote' | 'note'> {
   idOf(): string | undefined
-  /** Reports whether the service is unreachable, which makes forwarding signals impossible. */
+  /** Whether signals cannot be forwarded because the service is unreachable. */
   isUnavailable(): boolean
 }
 
-/** Forwards signals to the command from `begin` until `end`. */
 function takeSignals({ idOf, isUnavailable, remote, note }: SignalOptions) {
   let interrupts = 0
   let terminations = 0

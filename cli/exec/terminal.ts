@@ -1,4 +1,4 @@
-/** Connects this terminal to a command's terminal for `exec -it` and `attach`, and reconnects after failures. */
+/** Connects this terminal for `exec -it` and `attach`, and reconnects after failures. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ExecOutcome } from '../../shared/contract/exec.ts'
 import { shellLine } from '../../shared/contract/shell-words.ts'
@@ -22,8 +22,8 @@ interface TerminalOptions {
 }
 
 /**
- * Attaches until the command exits or the user detaches. Reconnects without repeating output, and restores the local
- * terminal while disconnected. If the command has exited in the meantime, shows the rest of its output.
+ * Attaches until the command exits or the user detaches. Output is not repeated after a reconnection.
+ * The local terminal is restored while disconnected.
  * @throws {CliError} if the retry budget is used up
  */
 export async function attachTerminal(
@@ -58,14 +58,14 @@ export async function attachTerminal(
   }
 }
 
-/** Returns a hint with the command that attaches again. It names the session, because several may be active. */
+/** Names the session, because several may be active. */
 export const attachHint = ({ sessionId }: Remote, execId: string) =>
   `\`${shellLine('sandlot', 'attach', '-s', sessionId, execId)}\` attaches to it again`
 
 function pauseFor(error: unknown, retry: RetryPolicy): number | undefined {
   const isOver = isGone(error) || (error instanceof CliError && error.code === 'exec_finished')
   if (!isOver) return retry.afterFailure(error)
-  // The result may follow the output with a short delay. A command that still runs after that is about to be
+  // The result may arrive shortly after the output. A command that still runs after that is about to be
   // `lost`.
   const isFirst = retry.isFresh
   const pause = retry.afterFailure(error, true)

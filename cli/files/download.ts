@@ -10,7 +10,7 @@ import { printable } from '../core/printable.ts'
 import { noProgress, startTransfer } from '../core/progress.ts'
 import { NewFile, openPipeForWriting, resolveTarget } from './local-file.ts'
 
-/** Maximum number of attempts to download a file if the connection breaks. */
+/** Maximum number of attempts if the connection breaks. */
 const tries = 3
 
 export interface RemotePath {
@@ -22,14 +22,14 @@ export interface RemotePath {
 
 const toStdout = () => process.stdout
 
-/** Options for reading a file: a range of lines, and whether to reveal secrets. */
+/** A range of lines, and whether to reveal secrets. */
 export interface Shown {
   start_line?: number | undefined
   end_line?: number | undefined
   reveal?: 'true' | 'false'
 }
 
-/** Prints a file to stdout. Neutralizes control characters on a terminal, and ignores EPIPE. */
+/** Neutralizes control characters on a terminal, and ignores EPIPE. */
 export async function printFile(source: RemotePath, shown: Shown = {}): Promise<void> {
   try {
     await receive(source, toStdout, shown)
@@ -39,7 +39,7 @@ export async function printFile(source: RemotePath, shown: Shown = {}): Promise<
 }
 
 /**
- * Downloads to a local path. Replaces a file atomically and sets its mode, or writes into a pipe or device.
+ * Replaces a file atomically and sets its mode, or writes into a pipe or device.
  * @throws {CliError} `failed` if the local path cannot be written, or the service's error
  */
 export async function saveFile(source: RemotePath, local: string) {
@@ -72,7 +72,7 @@ async function replace(source: RemotePath, path: string) {
   }
 }
 
-/** Writes the remote file to `open`'s stream. @throws {ConnectionError} if the transfer is incomplete */
+/** @throws {ConnectionError} if the transfer is incomplete */
 async function receive(
   { api, id, path, output }: RemotePath,
   open: () => Writable | Promise<Writable>,
@@ -104,16 +104,13 @@ async function receive(
     await pipeline(response, counted, pass, out, { end: out !== process.stdout })
   } catch (error) {
     response.destroy()
-    // pipeline() reports its first error; a failed destination also destroys the source with an error.
+    // A failed destination also destroys the source, so pipeline() may report either error.
     throw error === broken ? fail(broken) : error
   }
   return { size: transfer.bytes, sha256: hash.digest('hex'), mode: modeOf(response.headers['x-file-mode']) }
 }
 
-/**
- * Parses a file mode. Drops the setuid and setgid bits, so that a program from a sandbox never runs with the rights of
- * its owner or group.
- */
+/** Drops setuid and setgid, so that programs from a sandbox never run with their owner's rights. */
 const modeOf = (header: string | string[] | undefined): number | undefined =>
   header === undefined ? undefined : Number.parseInt(String(header), 8) & 0o777
 

@@ -17,7 +17,7 @@ export interface CopiedFolder {
   skipped: Skipped
 }
 
-/** Uploads a folder to the target path, or into the target if that is already a folder. */
+/** Uploads to the target path, or into an existing target folder. */
 export async function sendFolder(folder: string, to: RemotePath): Promise<CopiedFolder> {
   const source = readableFolder(folder)
   const kind = await kindOf(to)
@@ -48,7 +48,7 @@ export async function fetchFolder(from: RemotePath, local: string): Promise<Copi
   const skipped = new Skipped()
   const unpacking = unpackInto(makeFolder(target), { setsRoot, skipped })
   const fail = (error: unknown) => Promise.reject(notCopied(from.path, error))
-  // The sandbox's command receives signals; a second one exits the client.
+  // The sandbox's command receives signals. A second one exits the client.
   process.once('exit', unpacking.abort)
   using progress = from.output.progress(from.path)
   const transfer = startTransfer(progress, from.path)
@@ -74,7 +74,7 @@ export async function printFolder(from: RemotePath): Promise<Skipped> {
   return skipped
 }
 
-/** Returns a folder's name, or undefined for `DIR/.`, which stands for the folder's entries only. */
+/** Returns undefined for `DIR/.`, which only means the folder's entries. */
 function nameOf(folder: string): string | undefined {
   const name = basename(folder)
   return ['', '.', '..'].includes(name) ? undefined : name

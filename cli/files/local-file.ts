@@ -17,14 +17,14 @@ import type { Readable, Writable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { onShutdown } from '../core/shutdown.ts'
 
-/** Maximum number of symbolic links to follow for one path. Linux has the same limit. */
+/** Same limit as Linux. */
 const maxLinks = 40
 
 export function isFolder(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
 }
 
-/** Matches paths of open file descriptors. Replacing such a path would not change the open file. */
+/** Paths of open file descriptors. Replacing the path would not change the open file. */
 const descriptor = /^\/dev\/(fd\/\d+|std(in|out|err))$|^\/proc\/[^/]+\/fd\/\d+$/
 
 interface LocalTarget {
@@ -33,7 +33,7 @@ interface LocalTarget {
   kind: 'file' | 'pipe' | 'stream'
 }
 
-/** Resolves symbolic links and returns the kind of file. The file need not exist. */
+/** Resolves symbolic links. The file need not exist. */
 export function resolveTarget(path: string): LocalTarget {
   let target = resolve(path)
   for (let links = 0; links < maxLinks && !descriptor.test(target); links++) {
@@ -46,9 +46,7 @@ export function resolveTarget(path: string): LocalTarget {
   return { path: target, kind: stats.isFIFO() ? 'pipe' : 'stream' }
 }
 
-/**
- * Waits until a pipe has a reader, then opens it. `createWriteStream` would block a thread and keep Node from exiting.
- */
+/** Waits for a reader. `createWriteStream` would block a thread and keep Node from exiting. */
 export async function openPipeForWriting(path: string): Promise<Writable> {
   for (;;) {
     try {
@@ -61,13 +59,13 @@ export async function openPipeForWriting(path: string): Promise<Writable> {
   }
 }
 
-/** Opens a pipe immediately, without blocking a thread until it has a writer. */
+/** Does not block a thread until the pipe has a writer. */
 export function openPipeForReading(path: string): Readable {
   const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
   return new Socket({ fd, readable: true, writable: false })
 }
 
-/** A temporary file that replaces the target on commit. Until then, other users cannot read it. */
+/** A temporary file that only its owner can read until it replaces the target. */
 export class NewFile {
   private readonly target: string
   private readonly temporary: string
@@ -75,19 +73,19 @@ export class NewFile {
 
   constructor(target: string) {
     this.target = target
-    // An unpredictable name; `wx` never writes to an existing file or link.
+    // The name is unpredictable, and `wx` never writes to an existing file or link.
     this.temporary = join(dirname(target), `.sandlot-${randomUUID()}.part`)
     this.release = onShutdown(async () => this.discard())
   }
 
-  /** Creates an empty temporary file, and discards any that an earlier attempt created. */
+  /** Discards the temporary file of an earlier attempt. */
   open(): Writable {
     rmSync(this.temporary, { force: true })
-    // Synchronous: a file created after a failed transfer would block the next attempt.
+    // Synchronous, because a file created after a failed transfer would block the next attempt.
     return createWriteStream(this.temporary, { fd: openSync(this.temporary, 'wx', 0o600) })
   }
 
-  /** Renames the temporary file to the target. @param mode by default, 0666 restricted by the umask */
+  /** @param mode default: 0666 restricted by the umask */
   commit(mode = 0o666 & ~process.umask()): void {
     chmodSync(this.temporary, mode)
     renameSync(this.temporary, this.target)

@@ -8,13 +8,13 @@ const chunkBytes = 256 * 1024
 
 interface Context {
   skipped: Skipped
-  /** Mode and path, each followed by a NUL, of every folder whose mode denies its owner a permission. */
+  /** Mode and path of folders whose mode denies the owner a permission. Each ends with NUL. */
   modes: Buffer[]
 }
 
 const rootName = 'root'
 
-/** Yields an archive in the format that the script in tar-commands.ts expects. */
+/** Yields the format that the script in tar-commands.ts expects. */
 export async function* pack(folder: string, skipped: Skipped): AsyncGenerator<Buffer> {
   const context: Context = { skipped, modes: [] }
   yield* packEntry(Buffer.from(folder), Buffer.from(rootName), context)
@@ -47,14 +47,14 @@ async function* packFolder(path: Buffer, name: Buffer, stats: Stats, context: Co
   const header = encodeHeader({ name: join(name, ''), type: 'directory', mode: mode | 0o700, mtime })
   yield header
   for (const each of names) yield* packEntry(join(path, each), join(name, each), context)
-  // Repeated, because unpacking the entries has changed the time.
+  // Repeated, because unpacking entries has changed the folder's time.
   yield header
   if ((mode & 0o700) === 0o700) return
   context.modes.push(Buffer.from(`${mode.toString(8)}\0.`), name.subarray(rootName.length), Buffer.alloc(1))
 }
 
 async function* packFile(path: Buffer, name: Buffer, skip: (reason: string) => void) {
-  // O_NOFOLLOW and O_NONBLOCK: it may have become a link or a pipe since lstat.
+  // The path may have become a link or a pipe since lstat.
   const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
   try {
     const stats = await file.stat()
@@ -68,7 +68,7 @@ async function* packFile(path: Buffer, name: Buffer, skip: (reason: string) => v
   }
 }
 
-/** Yields exactly `size` bytes, as stated in the header. Replaces missing bytes with zeros. */
+/** Yields exactly `size` bytes. Replaces missing bytes with zeros. */
 async function* readExactly(file: FileHandle, size: number, skip: (reason: string) => void) {
   let isMissing = false
   for (let left = size; left > 0; ) {
@@ -80,7 +80,7 @@ async function* readExactly(file: FileHandle, size: number, skip: (reason: strin
   }
 }
 
-/** Reads the next bytes. @returns the number of bytes, or 0 after a failure that was reported to `skip` */
+/** @returns the number of bytes, or 0 after a failure that was reported to `skip` */
 async function readSome(file: FileHandle, buffer: Buffer, skip: (reason: string) => void): Promise<number> {
   try {
     const { bytesRead } = await file.read(buffer)

@@ -1,7 +1,4 @@
-/**
- * Maximum number of skipped entries to name. All others are only counted, because a sandbox can send any number of
- * them.
- */
+/** Maximum number of skipped entries that are named. A sandbox can send any number of them. */
 const namedCount = 20
 const maxLineLength = 400
 
@@ -26,5 +23,5 @@ export class Skipped {
 
 const shorten = (name: string): string => (name.length > 200 ? `${name.slice(0, 200)}…` : name)
 
-/** Returns Node's error message without the path. */
+/** Node's error message without the path. */
 const reasonOf = (error: unknown): string => (error as Error).message.replace(/, \w+ (<Buffer|').*$/s, '')

@@ -1,4 +1,4 @@
-/** Shell commands that run in the sandbox to copy folders. */
+/** Shell commands that copy folders in the sandbox. */
 
 const firstLine = '# sandlot cp'
 
@@ -6,12 +6,10 @@ const firstLine = '# sandlot cp'
 export const copyExits = { partial: 9, interrupted: 130 }
 
 /**
- * Unpacks an archive from stdin into a temporary folder next to the target, then renames each entry. The target
- * therefore never contains incomplete files. Runs with the tools of busybox and debian.
- *
- * $1 is the target, $2 the name of the temporary folder, and $3 whether to set the target's mode. The archive contains
- * the folder as `root`, followed by the file `modes`. This file lists the mode and path of each folder whose owner
- * lacks a permission. The script sets these modes with chmod, because busybox tar ignores them.
+ * Unpacks an archive into a temporary folder next to the target, then renames each entry.
+ * $1 is the target, $2 the temporary folder's name, and $3 whether to set the target's mode.
+ * The archive contains the folder as `root`, then the file `modes`. The script uses this file for chmod,
+ * because busybox tar ignores these modes. Works with busybox and Debian.
  */
 const unpackScript = `${firstLine}
 export LC_ALL=C
@@ -100,7 +98,7 @@ export const unpackCommand = (target: string, temporary: string, setsRoot: boole
 
 export const packCommand = (path: string): string[] => ['tar', '-c', '-f', '-', '-C', path, '.']
 
-/** Adds a prefix to commands that `sandlot cp` ran, to mark them in lists of commands. */
+/** Marks commands of `sandlot cp` in lists of commands. */
 export const marked = (command: string): string => (isOfCp(command) ? `(sandlot cp) ${command}` : command)
 
 const isOfCp = (command: string): boolean =>

@@ -1,6 +1,6 @@
 /**
- * Encodes tar headers in GNU format, which both GNU tar and busybox can read. Libraries write pax headers for long
- * names, but busybox ignores them. Names are bytes, because strings cannot represent names that are not UTF-8.
+ * Tar headers in GNU format, which GNU tar and busybox can read. busybox ignores pax headers.
+ * Names are bytes, because they may not be UTF-8.
  */
 const blockBytes = 512
 const types = { file: '0', symlink: '2', directory: '5', longLink: 'K', longName: 'L' }
@@ -9,7 +9,7 @@ export interface TarEntry {
   name: Buffer
   type: keyof typeof types
   mode: number
-  /** Modification time, in seconds since the epoch. */
+  /** Seconds since the epoch. */
   mtime: number
   size?: number
   /** Target of a symbolic link. */
@@ -25,7 +25,7 @@ export function encodeHeader(entry: TarEntry): Buffer {
   ])
 }
 
-/** Returns the zero bytes that pad an entry's content to a full block. */
+/** Zero bytes that fill the last block. */
 export const paddingOf = (size: number): Buffer =>
   Buffer.alloc((blockBytes - (size % blockBytes)) % blockBytes)
 

@@ -9,7 +9,7 @@ import type { RemotePath } from './download.ts'
 import type { Skipped } from './skipped.ts'
 import { cleanUpCommand, copyExits, packCommand, unpackCommand } from './tar-commands.ts'
 
-/** Folder against which relative remote paths are resolved. */
+/** Base of relative remote paths. */
 export const home = '/workspace'
 const keptBytes = 64 * 1024
 
@@ -19,7 +19,7 @@ interface Unpacking {
   skipped: Skipped
 }
 
-/** Unpacks an archive that contains the folder `root` to a path in the sandbox. */
+/** The archive contains the folder as `root`. */
 export async function uploadArchive(
   place: RemotePath,
   archive: AsyncIterable<Buffer>,
@@ -36,10 +36,7 @@ export async function uploadArchive(
   } else assertSuccess(ended, stderr)
 }
 
-/**
- * Downloads a folder of the sandbox as a tar archive.
- * @param write receives each chunk, and resolves when it is ready for the next one
- */
+/** @param write receives each chunk, and resolves when ready for the next one */
 export async function downloadArchive(
   place: RemotePath,
   write: (bytes: Buffer) => Promise<void>,
@@ -88,7 +85,7 @@ const cleanUp = ({ api, id }: RemotePath, command: string[]): Promise<unknown> =
     .run({ command })
     .catch(() => {})
 
-/** Returns the lines of tar's stderr without its summary. */
+/** Lines of tar's stderr without the summary. */
 const linesOf = (stderr: string): string[] =>
   stderr
     .split('\n')

@@ -1,6 +1,6 @@
 /**
- * Unpacks an untrusted archive into a local folder and writes nothing outside it. Writes each file under a temporary
- * name and then renames it. Names are stored as latin1 strings, one character per byte.
+ * Unpacks an untrusted archive, and never writes outside the local folder.
+ * Each file has a temporary name until complete. Names are latin1 strings, one character per byte.
  */
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -25,9 +25,9 @@ import { posix } from 'node:path'
 import { extract, type Header } from 'tar-stream'
 import type { Skipped } from './skipped.ts'
 
-/** Maximum length of a path, in bytes. Linux has the same limit. */
+/** Same limit as Linux. */
 const maxPathBytes = 4096
-/** Error codes that stop the unpacking, because every later file would fail too. */
+/** These errors would also affect every later file. */
 const fatalCodes = ['ENOSPC', 'EDQUOT']
 
 interface Unpacking {
@@ -36,7 +36,7 @@ interface Unpacking {
   skipped: Skipped
 }
 
-/** Returns a writer for the archive. @param folder an existing path without symbolic links */
+/** @param folder an existing path without symbolic links */
 export function unpackInto(folder: string, { setsRoot, skipped }: Unpacking) {
   const options = { filenameEncoding: 'latin1' }
   // tar-stream does not decompress, so an archive cannot grow.
@@ -46,7 +46,7 @@ export function unpackInto(folder: string, { setsRoot, skipped }: Unpacking) {
   // The failure may occur before anything awaits it.
   done.catch(() => {})
   return {
-    /** Writes bytes of the archive. Resolves when it is ready for more. @throws if the archive is invalid */
+    /** Resolves when ready for more bytes. @throws if the archive is invalid */
     async write(bytes: Buffer): Promise<void> {
       if (!archive.write(bytes))
         await Promise.race([once(archive as unknown as NodeJS.EventEmitter, 'drain'), done])
@@ -81,7 +81,7 @@ export function unpackInto(folder: string, { setsRoot, skipped }: Unpacking) {
   }
 }
 
-/** Returns an entry's names. Names in pax headers are UTF-8, and names in other headers are bytes. */
+/** Names in pax headers are UTF-8. Names in other headers are bytes. */
 function namesOf({ name, linkname, pax }: Header): { path: string[]; link: string } {
   const { path, linkpath } = (pax ?? {}) as Record<string, string | undefined>
   if ([path, linkpath].some((each) => each?.includes('\ufffd')))
@@ -91,7 +91,7 @@ function namesOf({ name, linkname, pax }: Header): { path: string[]; link: strin
   return { path: partsOf(whole), link: linkpath === undefined ? (linkname ?? '') : bytesOf(linkpath) }
 }
 
-/** Splits a name into its segments. Treats an absolute name as relative to the target folder. */
+/** Treats an absolute name as relative to the target folder. */
 function partsOf(name: string): string[] {
   if (name.length > maxPathBytes) throw new Error(`its name is ${name.length} bytes long`)
   const parts = name.split('/').filter((part) => part !== '' && part !== '.')
@@ -104,10 +104,7 @@ const bytesOf = (path: string): Buffer => Buffer.from(path, 'latin1')
 
 type FolderFacts = Pick<Header, 'mode' | 'mtime'>
 
-/**
- * Folder whose mode and time are set after its entries, because writing entries requires permissions and changes the
- * time.
- */
+/** Mode and time are set last, because writing entries needs permissions and changes the time. */
 interface OpenFolder {
   name: string
   facts?: FolderFacts
@@ -118,7 +115,7 @@ class Target {
   private readonly setsRoot: boolean
   private readonly skipped: Skipped
   private rootFacts: FolderFacts | undefined
-  /** Parent folders of the current entry. An archive lists a folder directly before its entries. */
+  /** Parents of the current entry. An archive lists a folder directly before its entries. */
   private readonly open: OpenFolder[] = []
   private temporary: string | undefined
 
@@ -141,7 +138,7 @@ class Target {
       for await (const chunk of content)
         for (let at = 0; at < chunk.length; ) at += writeSync(file, chunk, at)
       futimesSync(file, mtime, mtime)
-      // Drops setuid and setgid: a program from a sandbox never runs as its owner.
+      // Drops setuid and setgid, so that programs from a sandbox never run with their owner's rights.
       fchmodSync(file, mode & 0o777)
       this.commit(path)
     } finally {
@@ -167,7 +164,7 @@ class Target {
       this.open.at(-1)!.facts = facts
     } else if (this.setsRoot) this.rootFacts = facts
     else return
-    // Writable until all entries are there.
+    // Writable until all entries are unpacked.
     chmodSync(this.pathOf(path), (facts.mode & 0o777) | 0o700)
   }
 
@@ -198,7 +195,7 @@ class Target {
     }
   }
 
-  /** Enters the parent folder of an entry. @returns a temporary path next to the entry */
+  /** @returns a temporary path next to the entry */
   private prepare(path: string[]): Buffer {
     if (path.length === 0) throw new Error('has the name of the folder itself but is not a folder')
     const folder = path.slice(0, -1)
@@ -216,8 +213,7 @@ class Target {
   }
 
   /**
-   * Makes a folder the current one: leaves the open folders that do not contain it, and enters the others on its path.
-   * Never follows a link.
+   * Leaves open folders that do not contain the path, and enters the others. Never follows a link.
    * @param missing if set, missing folders are created with its mode
    */
   private enter(path: string[], missing?: { mode: number | undefined }): void {
@@ -256,8 +252,8 @@ class Target {
 const statsOf = (path: Buffer): Stats | undefined => lstatSync(path, { throwIfNoEntry: false })
 
 /**
- * Reports whether a link's target is inside the folder, even through other unpacked links. `..` is allowed only at the
- * start, because `..` after the name of a link can point anywhere.
+ * True if a link's target is inside the folder, even through other links.
+ * `..` is allowed only at the start, because a link before `..` can point anywhere.
  */
 function staysInside(path: string, target: string): boolean {
   const climb = /^(?:\.{1,2}(?:\/+|$))*/.exec(target)![0]

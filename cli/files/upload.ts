@@ -6,19 +6,19 @@ import { type Progress, startTransfer } from '../core/progress.ts'
 import type { RemotePath } from './download.ts'
 import { openPipeForReading, resolveTarget } from './local-file.ts'
 
-/** Timeout of an upload, in milliseconds. It equals the maximum TTL of a session. */
+/** Timeout in milliseconds. Equals the maximum TTL of a session. */
 const timeoutMs = 24 * 60 * 60 * 1000
 
 export interface UploadOptions {
-  /** Octal mode. By default, the local file's mode, or the service's default mode if `keepsMode` is false. */
+  /** Octal mode. Default: the local file's mode if `keepsMode` is true, or else the service's default. */
   mode?: string | undefined
   keepsMode?: boolean
   overwrite?: boolean
-  /** Expected SHA-256 of the existing file. If it differs, the file is not replaced. */
+  /** Expected SHA-256 of the existing file. A file with a different hash is not replaced. */
   ifMatch?: string | undefined
 }
 
-/** Uploads a file. @param local the path of a file, pipe or device, or - for stdin */
+/** @param local path of a file, pipe or device, or - for stdin */
 export async function sendFile(
   { api, id, path, output }: RemotePath,
   local: string,
@@ -64,9 +64,7 @@ function statsOf(local: string): Stats {
   }
 }
 
-/**
- * Reads a file from the start for each attempt. Rejects a second attempt for a pipe, because its first bytes are gone.
- */
+/** Reads from the start for each attempt. A pipe allows only one attempt. */
 function openBytes(local: string, isFile: boolean): AsyncIterable<Uint8Array> {
   let begun = false
   return {

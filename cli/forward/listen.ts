@@ -1,4 +1,4 @@
-/** Forwards a local port. Each local connection uses its own WebSocket to the service. */
+/** Each local connection uses its own WebSocket. */
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { carryPort, portCloseCodes, sendEof } from '../../shared/contract/port-stream.ts'
@@ -7,7 +7,7 @@ import { CliError, describeError } from '../core/errors.ts'
 import { openWebSocket } from '../core/websocket.ts'
 import type { ForwardedPort } from './ports.ts'
 
-/** Local address to listen on. Other machines cannot reach it. */
+/** Other machines cannot reach this address. */
 const host = '127.0.0.1'
 
 interface Forwarding {
@@ -19,11 +19,11 @@ interface Forwarding {
 }
 
 interface Listening extends ForwardedPort {
-  /** Stops listening and closes all open connections. */
+  /** Also closes all open connections. */
   close(): void
 }
 
-/** Listens on the local port. @throws {CliError} `failed` if the port cannot be used */
+/** @throws {CliError} `failed` if the port cannot be used */
 export async function listen({ local, remote }: ForwardedPort, forwarding: Forwarding): Promise<Listening> {
   const open = new Set<Socket>()
   const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (connection) => {

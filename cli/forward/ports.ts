@@ -2,7 +2,7 @@ import { shellWord } from '../../shared/contract/shell-words.ts'
 import { CliError } from '../core/errors.ts'
 
 export interface ForwardedPort {
-  /** Local port; 0 selects any free port. */
+  /** 0 selects any free port. */
   local: number
   remote: number
 }
@@ -20,7 +20,7 @@ export function readPort(text: string, _: number, all: string[]): ForwardedPort 
   )
 }
 
-/** Returns a hint for the user, who might have typed a session name before the port, as with kubectl. */
+/** As with kubectl, the user may have typed a session name before the port. */
 function hintFor(text: string, all: string[]): string {
   const port = all.find((each) => /^(?:\d*:)?\d+$/.test(each))
   if (port !== undefined && !/[\d:]/.test(text[0]!))

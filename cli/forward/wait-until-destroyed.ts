@@ -2,12 +2,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Api } from '../core/api.ts'
 import { CliError } from '../core/errors.ts'
 
-/** Polling interval, in milliseconds. A failed connection triggers a poll immediately. */
+/** Milliseconds. A failed connection triggers a poll immediately. */
 const pollMs = 5_000
 
 /**
- * Polls the session until it ends.
- * @param onPause receives a function that triggers the next poll immediately
+ * Polls until the session ends.
+ * @param onPause receives a function that triggers the next poll
  * @throws {CliError} when the session has ended or is not accessible
  */
 export async function waitUntilDestroyed(

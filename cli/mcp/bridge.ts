@@ -1,4 +1,4 @@
-/** Forwards messages between stdio and the service's MCP server, for `sandlot mcp serve`. */
+/** Forwards messages between stdio and the service's MCP server. */
 import type { Readable } from 'node:stream'
 import { parseJson } from '../../shared/contract/json.ts'
 import { CliError } from '../core/errors.ts'
@@ -7,7 +7,7 @@ import { failure, linesOf, type Message, requestsIn, statelessVersion } from './
 
 const parseError = -32_700
 
-/** Forwards messages until stdin has ended and every request has received its reply. */
+/** Resolves when stdin has ended and every request has a response. */
 export async function bridge(
   connection: Connection,
   input: Readable,
@@ -30,7 +30,7 @@ export async function bridge(
       }
       if (!one.isCancelled) failAll(unanswered, endedEarly())
     } catch (error) {
-      // MCP allows no reply to a cancelled request.
+      // MCP allows no response to a cancelled request.
       if (!one.isCancelled) failAll(unanswered, error)
     } finally {
       for (const id of requestsIn(message)) running.delete(id)
@@ -38,7 +38,7 @@ export async function bridge(
   }
 
   /**
-   * Cancels a call by closing its connection. Protocol versions before 2026-07-28 also require the notification to be
+   * Closes the call's connection. Before protocol version 2026-07-28, the notification must also be
    * forwarded.
    */
   async function cancel(message: Message): Promise<void> {

@@ -14,20 +14,20 @@ import { type Message, statelessVersion } from './messages.ts'
 
 export interface Connection {
   /**
-   * Sends a message and yields the replies as they arrive.
-   * @throws {CliError} with the service's error code, if the service sent one
+   * Yields responses as they arrive.
+   * @throws {CliError} with the service's error code, if any
    */
   send(message: Message | Message[], signal: AbortSignal): AsyncGenerator<Message>
 }
 
-/** Idle timeout of a connection, in milliseconds. While a tool runs, the service sends an event every 15 s. */
+/** Milliseconds. While a tool runs, the service sends an event every 15 s. */
 const idleTimeoutMs = 90_000
-/** Maximum number of consecutive attempts to resume a broken stream that yield no new event. */
+/** Maximum number of consecutive attempts that yield no new event. */
 const maxResumes = 5
 const resumeAfterMs = 1_000
 
 export function connect(api: Api): Connection {
-  // Set by the reply to `initialize`.
+  // Set by the response to `initialize`.
   let session: string | undefined
   let protocol: string | undefined
 
@@ -37,7 +37,7 @@ export function connect(api: Api): Connection {
       ...(protocol === undefined ? {} : { 'mcp-protocol-version': protocol }),
     }
 
-  /** Sends one request. @param body a message, or undefined to resume a broken stream */
+  /** @param body a message, or undefined to resume a broken stream */
   async function* ask(body: string | undefined, more: Record<string, string>, signal: AbortSignal) {
     const [name, method] =
       body === undefined ? (['resumeMcp', 'GET'] as const) : (['callMcp', 'POST'] as const)
@@ -86,7 +86,7 @@ export function connect(api: Api): Connection {
         try {
           for await (const { id, data } of request) {
             if (id !== undefined && id !== lastId) [lastId, resumes] = [id, 0]
-            // An event without data only has an id from which to resume.
+            // An event without data only provides an id for resuming.
             if (!data) continue
             const agreed = data.result?.protocolVersion
             if (typeof agreed === 'string') protocol = agreed
@@ -105,7 +105,7 @@ export function connect(api: Api): Connection {
   }
 }
 
-/** Returns the headers that protocol version 2026-07-28 and later require, or undefined for earlier versions. */
+/** Headers that protocol version 2026-07-28 and later require. */
 function statelessHeaders(message: Message | Message[]): Record<string, string> | undefined {
   const version = statelessVersion(message)
   if (version === undefined || Array.isArray(message)) return undefined
@@ -118,7 +118,7 @@ function statelessHeaders(message: Message | Message[]): Record<string, string> 
   }
 }
 
-/** Encodes a header value. The protocol requires strings that are not valid in a header to be base64-encoded. */
+/** The protocol requires strings that are not valid in a header to be base64-encoded. */
 const inHeader = (text: string): string =>
   /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(text) && !text.startsWith('=?base64?')
     ? text
@@ -140,7 +140,7 @@ async function* eventsIn(response: IncomingMessage, url: URL): AsyncGenerator<Se
   const body = await text(response)
   if (status === 202) return
   const value = parseJson(body)
-  // A JSON-RPC error with the id of a request is a reply, regardless of the HTTP status.
+  // A JSON-RPC error with the id of a request is a response, whatever the HTTP status.
   const isAnswer = status === 200 || ((value as Message | undefined)?.error && (value as Message).id != null)
   if (isAnswer && value !== undefined) {
     for (const data of [value].flat() as Message[]) yield { data }

@@ -1,4 +1,4 @@
-/** Tests an MCP server the way a client uses it: initializes the server, lists tools and runs `true` in a session. */
+/** Tests an MCP server like a client: initializes it, lists tools and runs `true` in a session. */
 import { spawn } from 'node:child_process'
 import { PassThrough, type Readable } from 'node:stream'
 import { parseJson } from '../../shared/contract/json.ts'
@@ -10,7 +10,7 @@ import { bridge } from './bridge.ts'
 import type { Connection } from './connection.ts'
 import { linesOf, type Message } from './messages.ts'
 
-/** Connection to an MCP server that exchanges one message per line. */
+/** A connection that exchanges one message per line. */
 export interface Peer extends AsyncDisposable {
   write(line: string): void
   lines: AsyncIterable<string>
@@ -18,7 +18,7 @@ export interface Peer extends AsyncDisposable {
 
 const replyTimeoutMs = 60_000
 
-/** Starts an MCP server. @throws {CliError} `failed` if the program cannot be started */
+/** @throws {CliError} `failed` if the program cannot be started */
 export async function startPeer(command: string, args: string[], env: NodeJS.ProcessEnv): Promise<Peer> {
   const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'], env })
   await new Promise<void>((resolve, reject) => {
@@ -27,7 +27,7 @@ export async function startPeer(command: string, args: string[], env: NodeJS.Pro
       reject(new CliError('failed', `${command} does not start: ${error.message}`)),
     )
   })
-  // A server that has exited is reported as a missing reply.
+  // An exited server is reported as a missing response.
   child.stdin.on('error', () => {})
   const ended = new Promise((resolve) => child.once('exit', resolve))
   return {
@@ -41,7 +41,7 @@ export async function startPeer(command: string, args: string[], env: NodeJS.Pro
   }
 }
 
-/** Wraps an HTTP connection as a `Peer`, which exchanges one message per line. */
+/** Wraps an HTTP connection as a `Peer`. */
 export function reachPeer(connection: Connection): Peer {
   const [input, output] = [new PassThrough(), new PassThrough()]
   const ended = bridge(connection, input, (line) => output.write(line)).finally(() => output.end())
@@ -55,7 +55,7 @@ export function reachPeer(connection: Connection): Peer {
   }
 }
 
-/** Runs the checks on an MCP server, and stops at the first failure. */
+/** Stops at the first failed check. */
 export async function examine(peer: Peer, { check }: Checks): Promise<void> {
   const ask = asker(peer)
   const isServer = await check('initialize', async () => {

@@ -1,13 +1,12 @@
-/** Edits one server's entry in a JSON file. Preserves comments and other entries. */
+/** Edits a server's entry in a JSON file. Preserves comments and other entries. */
 import { isDeepStrictEqual } from 'node:util'
 import { applyEdits, getNodeValue, modify, type Node, type ParseError, parseTree, visit } from 'jsonc-parser'
 import { type EntryPath, Unreadable } from './settings-file.ts'
 import type { ServerEntry } from './targets.ts'
 
 /**
- * Returns the text with the changed entry.
  * @param entry the new entry, or undefined to remove the server
- * @param managed fields of the entry that this client manages; other fields are preserved
+ * @param managed fields that this client manages. Other fields are preserved.
  * @throws {Unreadable} if the text cannot be parsed or has a different structure
  */
 export function editEntry(
@@ -21,7 +20,7 @@ export function editEntry(
   return managed.reduce((before, key) => set(before, [...place, key], entry[key]), text)
 }
 
-/** Returns the server's entry, or undefined. @throws {Unreadable} if the file cannot be parsed */
+/** @throws {Unreadable} if the file cannot be parsed */
 export const readEntry = (text: string, { section, name }: EntryPath): unknown =>
   readValue(findNode(text, [section, name]))
 
@@ -38,7 +37,7 @@ function set(text: string, path: string[], value: unknown): string {
   return text === '' ? `${after}\n` : after
 }
 
-/** Removes a member and one comma. The function `modify` would also remove surrounding comments. */
+/** Removes a field and one comma. `modify` would also remove surrounding comments. */
 function removeMember(text: string, { offset, length, parent }: Node): string {
   const end = offset + length
   const object = parent!
@@ -72,7 +71,5 @@ function memberOf(object: Node, key: string): Node | undefined {
   return found?.children?.[1]
 }
 
-/**
- * Copies the objects that getNodeValue returns. They have no prototype, so isDeepStrictEqual would never match them.
- */
+/** Objects from getNodeValue have no prototype, so isDeepStrictEqual would never match them. */
 const readValue = (node: Node | undefined): unknown => node && JSON.parse(JSON.stringify(getNodeValue(node)))

@@ -1,4 +1,4 @@
-/** Edits one server's entry in a TOML file. Preserves other entries and comments outside the entry's tables. */
+/** Edits a server's entry in a TOML file. Preserves other entries and comments. */
 import { isDeepStrictEqual } from 'node:util'
 import { parse, patch, stringify } from '@decimalturn/toml-patch'
 import { type EntryPath, Unreadable } from './settings-file.ts'
@@ -7,9 +7,8 @@ import type { ServerEntry } from './targets.ts'
 type Table = Record<string, unknown>
 
 /**
- * Returns the text with the changed entry.
  * @param entry the new entry, or undefined to remove the server
- * @param managed fields of the entry that this client manages; other fields are preserved
+ * @param managed fields that this client manages. Other fields are preserved.
  * @throws {Unreadable} if the text cannot be parsed, or if no edited text contains the intended entry
  */
 export function editEntry(
@@ -32,16 +31,16 @@ export function editEntry(
       const after = isDone(start) ? start : patch(start, wanted)
       if (isDone(after)) return after
     } catch {
-      // The matched lines were not the table of the server.
+      // The matched lines were not the server's table.
     }
   }
   throw new Unreadable(`[${path.section}] has a format that cannot be edited safely`)
 }
 
-/** Returns the server's entry, or undefined. @throws {Unreadable} if the file cannot be parsed */
+/** @throws {Unreadable} if the file cannot be parsed */
 export const readEntry = (text: string, path: EntryPath): unknown => serversOf(read(text), path)[path.name]
 
-/** Adds or removes lines of the server's table. Values are changed with the library function patch(). */
+/** Adds or removes lines of the server's table. patch() changes values. */
 function editTables(text: string, { section, name }: EntryPath, entry?: ServerEntry, found?: Table): string {
   const eol = text.includes('\r\n') ? '\r\n' : '\n'
   const print = (values: ServerEntry) => stringify(values).trimEnd().replaceAll(/\r?\n/g, eol) + eol
@@ -80,6 +79,6 @@ function serversOf(values: Table, { section }: EntryPath): Table {
   throw new Unreadable(`${section} is not a table`)
 }
 
-/** Converts dates and large integers to strings, so that values can be compared. */
+/** Converts dates and large integers to strings, to compare values. */
 const plain = (values: Table): unknown =>
   JSON.parse(JSON.stringify(values, (_, value) => (typeof value === 'bigint' ? String(value) : value)))

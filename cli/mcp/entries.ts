@@ -17,7 +17,7 @@ import {
   targets,
 } from './targets.ts'
 
-/** Location of an entry: an MCP client's settings file in one scope. */
+/** A settings file of an MCP client, in one scope. */
 export interface Spot {
   target: string
   scope: TargetScope
@@ -26,7 +26,7 @@ export interface Spot {
   name: string
 }
 
-/** Returns an MCP client by name. @throws {CliError} `usage` if the name or scope is not supported */
+/** @throws {CliError} `usage` if the name or scope is not supported */
 export function findTarget(name: string, scope: TargetScope): Target {
   const target = Object.hasOwn(targets, name) ? targets[name] : undefined
   if (!target) {
@@ -47,10 +47,7 @@ export function fileOf(target: Target, scope: TargetScope, folders: ConfigFolder
   return files.find((file) => existsSync(file)) ?? files[0]!
 }
 
-/**
- * Finds the settings files of MCP clients on this machine and in this folder. A file that belongs to both scopes is
- * listed only in the scope `user`.
- */
+/** Finds MCP clients' settings files. A file in both scopes is listed as `user`. */
 export function findSpots(folders: ConfigFolders, name: string, among = scopes): Spot[] {
   return Object.entries(targets).flatMap(([key, target]) => {
     const spots = among
@@ -62,7 +59,7 @@ export function findSpots(folders: ConfigFolders, name: string, among = scopes):
   })
 }
 
-/** Reports whether two paths name the same file. The file need not exist. */
+/** The file need not exist. */
 const isSame = (one: string, other: string): boolean => placeOf(one) === placeOf(other)
 
 function placeOf(file: string): string {
@@ -70,18 +67,18 @@ function placeOf(file: string): string {
   return existsSync(folder) ? join(realpathSync(folder), basename(file)) : file
 }
 
-/** Reports whether the file is in a dedicated folder of the MCP client, and the folder exists. */
+/** Whether the MCP client's own settings folder exists. */
 const hasFolder = (file: string, { home, folder }: ConfigFolders): boolean =>
   ![home, folder].includes(dirname(file)) && existsSync(dirname(file))
 
-/** Returns the command that starts the local MCP server, with `--profile` if a profile is given. */
+/** Adds `--profile` if a profile is given. */
 export function thisServer(portable: boolean, profile: string | undefined): Server {
   const serve = ['mcp', 'serve', ...(profile === undefined ? [] : ['--profile', profile])]
   if (portable) return { command: 'sandlot', args: serve }
   return { command: process.execPath, args: [realpathSync(process.argv[1]!), ...serve] }
 }
 
-/** Returns the entry for a server. @throws {CliError} `usage` if the MCP client does not support it */
+/** @throws {CliError} `usage` if the MCP client does not support the server */
 export function entryFor(target: Target, server: Server): ServerEntry {
   const entry = entryOf(target, server)
   if (entry) return entry
@@ -95,7 +92,7 @@ export interface Edit {
   after: string
 }
 
-/** Computes a changed file without writing it. @throws {CliError} `settings_broken` for an invalid file */
+/** Does not write the file. @throws {CliError} `settings_broken` for an invalid file */
 export async function edit({ target, file, name }: Spot, entry: ServerEntry | undefined): Promise<Edit> {
   const client = targets[target]!
   const before = readSettings(file)
@@ -109,8 +106,7 @@ export async function edit({ target, file, name }: Spot, entry: ServerEntry | un
 }
 
 /**
- * Reads an entry.
- * @returns the entry, or undefined if there is none
+ * @returns undefined if there is no entry
  * @throws {CliError} `settings_broken` if the file cannot be read
  */
 export async function read({ target, file, name }: Spot): Promise<unknown> {
@@ -123,7 +119,7 @@ export async function read({ target, file, name }: Spot): Promise<unknown> {
 
 const editorOf = (file: string) => (isToml(file) ? import('./edit-toml.ts') : import('./edit-json.ts'))
 
-/** Reports whether an entry is up to date. Compares only the fields that Sandlot manages. */
+/** Compares only the fields that Sandlot manages. */
 export function isCurrent(target: Target, found: unknown, entry: ServerEntry): boolean {
   if (typeof found !== 'object' || found === null) return false
   const names = managedFields(target)

@@ -1,4 +1,4 @@
-/** Interprets a server entry in an MCP client's configuration the way that client does: as a command or as a URL. */
+/** Interprets a server entry as an MCP client does: as a command or as a URL. */
 import { isDeepStrictEqual } from 'node:util'
 import { shellLine, shellWord } from '../../shared/contract/shell-words.ts'
 import { CliError } from '../core/errors.ts'
@@ -32,8 +32,8 @@ export const commandLine = ({ program, args, env }: Start): string =>
   ].join(' ')
 
 /**
- * Reports whether `mcp init` could have written the entry on this machine. No other fields are allowed: an environment
- * variable, for example, can make Node run a different program.
+ * True if `mcp init` could have written the entry here.
+ * Other fields are not allowed. For example, an environment variable can make Node run a different program.
  */
 export function isAsInitWrites(target: Target, entry: unknown): boolean {
   const launch = launchOf(entry)
@@ -44,5 +44,5 @@ export function isAsInitWrites(target: Target, entry: unknown): boolean {
   )
 }
 
-/** Copies the entry's own properties, so that a `__proto__` field has no effect. */
+/** Copies own properties, so that a `__proto__` field has no effect. */
 const membersOf = (entry: unknown): Record<string, unknown> => ({ ...(entry as Record<string, unknown>) })

@@ -11,12 +11,11 @@ export interface EntryPath {
   name: string
 }
 
-/** Error whose message explains why a settings file cannot be edited. */
+/** Explains why a settings file cannot be edited. */
 export class Unreadable extends Error {}
 
 /**
- * Reads a settings file.
- * @returns its text, or undefined if the file does not exist
+ * @returns undefined if the file does not exist
  * @throws {CliError} `settings_broken` if the file cannot be read
  */
 export function readSettings(file: string): string | undefined {
@@ -29,11 +28,11 @@ export function readSettings(file: string): string | undefined {
   }
 }
 
-/** Modes of new files. A user's file is private, and a project's file is shared. */
+/** Modes of new files. A project's file is shared. */
 const newModes: Record<TargetScope, number> = { user: 0o600, project: 0o644 }
 
 /**
- * Replaces a settings file atomically. Follows a symbolic link and replaces its target.
+ * Replaces a file atomically. Follows symbolic links.
  * @returns the path of the backup, or undefined for a new file
  * @throws {CliError} `settings_broken` if the file cannot be written
  */

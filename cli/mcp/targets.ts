@@ -16,22 +16,22 @@ export type ServerEntry = Record<string, unknown>
 
 export interface Target {
   title: string
-  /** Key of the object that contains the servers; `mcpServers` by default. */
+  /** Key of the object with the servers. Default: `mcpServers`. */
   section?: string
-  /** Returns possible paths of the project file. The first existing file is used, or the first path if none exists. */
+  /** Possible paths. Uses the first existing file, or the first path. */
   project?: (folders: ConfigFolders) => string[]
   user: (folders: ConfigFolders) => string[]
-  /** Returns the entry for a local server. By default, its fields are `command` and `args`. */
+  /** Entry for a local server. Default fields: `command` and `args`. */
   local?(server: LocalServer): ServerEntry
   /**
-   * Returns the entry for an HTTP server. Undefined for clients that cannot read the key from an environment variable.
+   * Entry for an HTTP server. Undefined for clients that cannot read the key from an environment variable.
    */
   http?(url: string): ServerEntry
-  /** Fields that Sandlot manages besides those of `local` and `http`. All other fields belong to the user. */
+  /** Additional fields that Sandlot manages. All others belong to the user. */
   moreManaged?: string[]
 }
 
-/** Environment variable from which MCP clients read the API key, so that their settings do not contain it. */
+/** MCP clients read the API key from this variable, so that their settings do not contain it. */
 const variable = 'SANDLOT_API_KEY'
 const bearer = (reference: string) => ({ Authorization: `Bearer ${reference}` })
 
@@ -112,7 +112,7 @@ export const sectionOf = ({ section = 'mcpServers' }: Target): string => section
 
 export const isToml = (file: string): boolean => file.endsWith('.toml')
 
-/** Returns the entry for a server, or undefined for an HTTP server that the MCP client does not support. */
+/** Returns undefined for an HTTP server that the MCP client does not support. */
 export const entryOf = ({ local, http }: Target, server: Server): ServerEntry | undefined =>
   'url' in server ? http?.(server.url) : (local?.(server) ?? { ...server })
 

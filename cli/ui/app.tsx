@@ -5,11 +5,10 @@ import { Screen } from './screen.tsx'
 import { useUi, useUiState } from './ui.ts'
 import { useNow } from './use-now.ts'
 
-/** Connects Ink's input and output to the picker. */
 export const App = () => {
   const ui = useUi()
   const { columns, rows } = useWindowSize()
-  // Uses the size measured for this frame, because a frame taller than the screen would scroll it.
+  // Uses this frame's size, because a frame taller than the screen would scroll.
   const state = { ...useUiState(), size: { columns, rows } }
   const now = useNow(useIsScreenReaderEnabled())
   const { suspendTerminal } = useApp()

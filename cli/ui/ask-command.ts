@@ -7,12 +7,12 @@ import { nameInFront, sessionInFront } from './state.ts'
 import { oneLine, shorten } from './text.ts'
 import type { Ui } from './ui.ts'
 
-/** Maximum number of commands in a session's history. Older commands are dropped. */
+/** Maximum number of commands in a session's history. */
 const maxRemembered = 100
 
 /**
- * Opens the command prompt. If no command can be run, the prompt still opens and shows the error. Keys that
- * the user types then do not act on the page.
+ * If no command can be run, the prompt still opens and shows the error. Typed keys then do not act on the
+ * page.
  */
 export function askCommand(ui: Ui): void {
   const state = ui.store.get()

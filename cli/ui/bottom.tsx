@@ -8,7 +8,6 @@ import type { State } from './state.ts'
 import { oneLine } from './text.ts'
 import { TroubleLine } from './trouble-line.tsx'
 
-/** Shows notices, the prompt and key hints below each page. */
 export const Bottom = ({ state, now }: { state: State; now: number }) => {
   const { dialog, notice } = state
   const prompt = dialog?.kind === 'form' && dialog.isPrompt ? dialog.form : undefined
@@ -30,7 +29,7 @@ export const Bottom = ({ state, now }: { state: State; now: number }) => {
   )
 }
 
-/** Returns as many key hints as fit on one line. The last two, for help and back, are always included. */
+/** Returns the hints that fit on one line, always including help and back. */
 function hintsFor(state: State): string {
   if (state.dialog?.kind === 'form') return ''
   if (state.opening?.program === 'pager') return 'Loading… · Esc cancels'

@@ -1,4 +1,4 @@
-/** Returns the command lines that are equivalent to keys, or undefined if nothing is selected. */
+/** Command lines that are equivalent to keys, or undefined if nothing is selected. */
 import { selectedRow } from './files.ts'
 import type { Row } from './folder.ts'
 import { isOpenTerminal, selectedCommand } from './outputs.ts'
@@ -24,10 +24,7 @@ export function onSession(state: State, words: string[], rest: string[] = []): s
   return session && [...words, '-s', session.id, ...rest]
 }
 
-/**
- * Returns the command line for the selected command: `attach` for a running terminal, otherwise `exec` to run it
- * again.
- */
+/** Returns `attach` for a running terminal, or `exec` to repeat the command. */
 export function rerunArguments(state: State): string[] | undefined {
   const command = selectedCommand(pageOf(state) as SessionPage)
   if (command && isOpenTerminal(command)) return onSession(state, ['attach'], [command.id])
@@ -39,7 +36,7 @@ export function rowInFront(state: State): Row | undefined {
   return page.at === 'session' ? selectedRow(page) : undefined
 }
 
-/** Reports whether a name can be an argument. Arguments are text, so a name that is not UTF-8 cannot. */
+/** Arguments are text, so a name that is not UTF-8 cannot be one. */
 const isArgument = ({ entry }: Row): boolean => entry.name_base64 === undefined
 
 export function viewArguments(state: State): string[] | undefined {
@@ -48,7 +45,7 @@ export function viewArguments(state: State): string[] | undefined {
   return onSession(state, ['files', row.entry.type === 'directory' ? 'ls' : 'view'], [row.path])
 }
 
-/** Returns the command line that prints the same output as the key `v`. */
+/** Prints the same output as the key `v`. */
 export function logsArguments(state: State): string[] | undefined {
   const page = pageOf(state)
   return page.at === 'output' && page.execId !== undefined

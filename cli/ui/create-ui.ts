@@ -1,4 +1,4 @@
-/** Creates the picker's state and services, without its views. */
+/** Creates the picker's state and services, without views. */
 import { createApi } from '../core/api.ts'
 import { chosenSession } from '../core/session.ts'
 import type { Settings } from '../core/settings.ts'
@@ -17,7 +17,7 @@ export interface Terminal {
   quit(code: number): void
 }
 
-/** Creates the picker, and sends its first requests before anything is drawn. */
+/** Sends the first requests before anything is drawn. */
 export async function createUi(settings: Settings, terminal: Terminal): Promise<Ui> {
   const store = createStore(firstState, keepSelection)
   let suspend = (use: () => Promise<void>) => use()
@@ -61,20 +61,17 @@ export async function createUi(settings: Settings, terminal: Terminal): Promise<
   return ui
 }
 
-/**
- * Returns the sequence that resets the terminal after another program has used it: colors, character set and scroll
- * region. It also moves the cursor to column 1, where Ink expects it.
- */
+/** Resets colors, character set and scroll region. Moves the cursor to column 1, where Ink expects it. */
 const resetSequence = (columns: number): string =>
   `\u001b[m\u001b(B\u000f\u001b7\u001b[r\u001b8${' '.repeat(Math.max(0, columns - 1))}\r`
 
-/** Reads the address and the current session into the store. @throws {CliError} if the address is not allowed */
+/** Reads the address and the current session. @throws {CliError} if the address is not allowed */
 async function readSettings({ store, settings }: Ui): Promise<void> {
   store.set({ chosen: (await chosenSession(settings))?.value })
   if ((await settings.find('url')) !== undefined) store.set({ address: await settings.baseUrl() })
 }
 
-/** Returns the reason why the saved keys do not apply to this address. */
+/** Explains why the saved keys do not apply to this address. */
 async function explainMissingKey(
   settings: Settings,
   address: string | undefined,

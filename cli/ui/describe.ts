@@ -11,7 +11,7 @@ export function describeDestroyed(session: Sandbox): string {
 
 type ExecOutcome = Pick<ExecSummary, 'status' | 'exit_code' | 'signal' | 'reason'>
 
-/** Returns a symbol and a description of a command's status, so that neither depends on color. */
+/** Symbol and text, so that neither depends on color. */
 export function describeStatus({ status, exit_code, signal, reason }: ExecOutcome): {
   sign: string
   text: string

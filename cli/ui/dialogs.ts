@@ -12,7 +12,7 @@ export const openPrompt = ({ store }: Ui, form: Form): void =>
 export const openConfirm = ({ store }: Ui, question: string, onYes: () => void): void =>
   store.set({ dialog: { kind: 'confirm', question, onYes }, notice: undefined })
 
-/** Shows a message, and ignores all keys except Enter and Esc. */
+/** Ignores all keys except Enter and Esc. */
 export const showAndWait = ({ store }: Ui, text: string): void =>
   store.set({ dialog: { kind: 'message', text }, notice: undefined })
 
@@ -26,7 +26,7 @@ export function changeForm({ store }: Ui, form: Form): void {
   if (dialog?.kind === 'form') store.set({ dialog: { ...dialog, form } })
 }
 
-/** Runs a form's action and closes the form. If the action fails, the form stays open and shows the error. */
+/** Closes the form after the action. If the action fails, the form stays open and shows the error. */
 export async function whileBusy(ui: Ui, what: string, action: () => Promise<void>): Promise<void> {
   const asked = formOf(ui.store.get())
   if (!asked) return

@@ -1,13 +1,13 @@
-/** A line of text that is edited with the keys of readline. */
+/** Text that is edited with the keys of readline. */
 export interface Line {
   text: string
-  /** Position of the cursor, in code points. */
+  /** Cursor position in code points. */
   at: number
 }
 
 export const lineOf = (text: string): Line => ({ text, at: [...text].length })
 
-/** Applies an editing key to a line. Returns undefined for keys that do not edit. */
+/** Returns undefined for keys that do not edit. */
 export function editLine({ text, at }: Line, key: string): Line | undefined {
   const points = [...text]
   const keep = (from: number, to: number) => points.toSpliced(from, to - from).join('')
@@ -44,10 +44,7 @@ export function editLine({ text, at }: Line, key: string): Line | undefined {
   return undefined
 }
 
-/**
- * Inserts typed or pasted text at the cursor.
- * @param keepsLines whether to keep newlines and tabs instead of replacing them with spaces
- */
+/** @param keepsLines whether to keep newlines and tabs instead of replacing them with spaces */
 export function insert({ text, at }: Line, added: string, keepsLines = false): Line {
   const lines = added.replace(/\r\n?/g, '\n')
   const clean = [...(keepsLines ? lines : lines.replace(/[\n\t]+/g, ' ')).replace(controls, '')]

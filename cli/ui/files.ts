@@ -18,7 +18,7 @@ export function showFiles(ui: Ui): void {
   if (page && !page.folder.entries) openFolder(ui, page, page.folder)
 }
 
-/** Loads and opens a folder. If the folder cannot be read, shows the previous folder again. */
+/** If the folder cannot be read, shows the previous folder again. */
 function openFolder(ui: Ui, page: SessionPage, folder: Folder): void {
   const change = (change: (open: Folder) => Folder) =>
     changePage(ui, page, ({ folder: open }) => (open.path === folder.path ? { folder: change(open) } : {}))
@@ -66,10 +66,7 @@ export function enter(ui: Ui) {
   })
 }
 
-/**
- * Rejects a file whose name is not UTF-8. The service replaces the invalid bytes, so the path in the reply does not
- * refer to the file.
- */
+/** Rejects names that are not UTF-8. The service replaces invalid bytes, so the path would be wrong. */
 function assertUtf8(id: string, { entry, path }: Row): void {
   if (entry.name_base64 === undefined) return
   const copy = shellLine('sandlot', 'cp', `${id}:${posix.dirname(path)}`, '.')
@@ -78,7 +75,7 @@ function assertUtf8(id: string, { entry, path }: Row): void {
   })
 }
 
-/** Opens the parent folder, and selects the folder that was open. */
+/** Selects the folder that was open. */
 export function leave(ui: Ui) {
   const page = findPage(ui.store.get(), 'session')
   if (!page || page.folder.path === '/') return

@@ -1,4 +1,4 @@
-/** Asks for the address and then for credentials, on the first run or after a key has been rejected. */
+/** Asks for the address and credentials, on the first run or after a rejected key. */
 import { readAddress } from '../core/address.ts'
 import { createApi } from '../core/api.ts'
 import { noAccount, readKey, Settings } from '../core/settings.ts'
@@ -10,10 +10,7 @@ import { changeOpen, findPage, newPageId } from './pages.ts'
 import type { FirstRunPage } from './state.ts'
 import type { Ui } from './ui.ts'
 
-/**
- * Opens the page that asks for the address and the credentials.
- * @param why the reason to show, if settings already exist
- */
+/** @param why the reason to show, if settings already exist */
 export function openFirstRun(ui: Ui, why?: string): void {
   const address = ui.store.get().address ?? ''
   const page: FirstRunPage = { at: 'first-run', pageId: newPageId(), step: 'address', address, method: 0 }
@@ -106,7 +103,7 @@ const ask = (ui: Ui, form: Form, escWord = 'back') =>
 
 const profileOf = ({ settings: { profile } }: Ui) => (profile === undefined ? {} : { profile })
 
-/** Connects with the typed address and key. They override flags and environment variables. */
+/** The typed address and key override flags and environment variables. */
 function enter(ui: Ui, url: string, apiKey: string): void {
   if (formOf(ui.store.get())) closeDialog(ui)
   ui.connect(new Settings({ ...profileOf(ui), url, apiKey }))

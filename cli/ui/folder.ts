@@ -3,15 +3,15 @@ import type { FileEntry } from '../../shared/contract/files.ts'
 
 export interface Folder {
   path: string
-  /** Entries of the folder; undefined until they are loaded. */
+  /** Undefined until loaded. */
   entries: FileEntry[] | undefined
   isCut: boolean
-  /** Key of the selected row. If no row has this key, the first row is selected. */
+  /** If no row has this key, the first row is selected. */
   selected: string | undefined
 }
 
 export interface Row {
-  /** Unique key of the row, even for names that are not UTF-8. */
+  /** Unique even for names that are not UTF-8. */
   key: string
   path: string
   entry: FileEntry

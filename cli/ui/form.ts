@@ -15,11 +15,11 @@ export interface Form {
   fields: Field[]
   at: number
   error: string | undefined
-  /** Label of the running action. All keys except Esc are ignored until the action has finished. */
+  /** Label of the running action. Until it ends, all keys except Esc are ignored. */
   busy: string | undefined
   enterWord: string
   escWord: string
-  /** Earlier values, which the up and down keys recall. */
+  /** Earlier values for the up and down keys. */
   past?: History
   onChange?: (values: Record<string, string>) => void
   onSubmit: (values: Record<string, string>) => void
@@ -27,9 +27,9 @@ export interface Form {
 }
 
 export interface History {
-  /** Earlier lines, newest last. */
+  /** Newest last. */
   lines: string[]
-  /** Index of the shown line; `lines.length` for the line being typed. */
+  /** Index of the shown line. `lines.length` for the line being typed. */
   at: number
   typed: string
 }
@@ -65,7 +65,7 @@ export const valuesOf = ({ fields }: Form): Record<string, string> =>
 export const hintOf = ({ enterWord, escWord, past }: Form): string =>
   `Enter ${enterWord} · Esc ${escWord}${past?.lines.length ? ' · ↑ history' : ''}`
 
-/** Handles a key in a form. Returns the changed form, or the action that the key requests. */
+/** Returns the changed form or the requested action. */
 export function pressInForm(form: Form, key: string, text: string): Form | 'submit' | 'cancel' {
   if (key === 'escape') return 'cancel'
   if (form.busy !== undefined) return form

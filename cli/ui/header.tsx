@@ -42,10 +42,7 @@ export const Header = ({ state }: { state: State }) => {
   )
 }
 
-/**
- * Shows a limit as text and as a bar.
- * @param label the text, such as `2/5 sessions`
- */
+/** @param label text such as `2/5 sessions` */
 const Meter = ({ label, fraction, width }: { label: string; fraction: number; width: number }) => (
   <Box gap={1} flexShrink={0}>
     <Line bold={fraction >= 1}>{label}</Line>

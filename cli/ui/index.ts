@@ -1,15 +1,13 @@
-/** Opens the picker. Loads Ink on demand. */
-
 import { type ColorChoice, wantsColor } from '../core/drawing.ts'
 import { type Flags, Settings } from '../core/settings.ts'
 import { leave } from '../core/shutdown.ts'
 
-/** Runs the picker. @returns the exit code @throws {CliError} if the settings are invalid */
+/** Loads Ink on demand. @returns the exit code @throws {CliError} if the settings are invalid */
 export async function openPicker(flags: Flags & { color?: ColorChoice }): Promise<number> {
-  // Ink reads FORCE_COLOR when it is loaded, and no other variable.
+  // Ink reads only FORCE_COLOR, when it is loaded.
   if (!wantsColor(process.stdout, flags.color)) process.env.FORCE_COLOR = '0'
   const { runPicker } = await import('./run.tsx')
-  // The warning is printed after the picker has closed.
+  // Printed after the picker has closed.
   let warning = ''
   const warn = (text: string) => {
     warning = `${text}\n`

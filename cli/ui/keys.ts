@@ -1,4 +1,4 @@
-/** Defines the picker's keys. Key handling, help, hints and the equivalent `sandlot` commands all use them. */
+/** The picker's keys, for key handling, help, hints and equivalent commands. */
 
 import { shellLine } from '../../shared/contract/shell-words.ts'
 import { askCommand } from './ask-command.ts'
@@ -33,21 +33,21 @@ import { pageOf, type State, sessionInFront } from './state.ts'
 import { suspendPicker } from './suspend.ts'
 import type { Ui } from './ui.ts'
 
-/** A page of the picker. The session page counts as two pages, one for each tab. */
+/** The session page counts as two pages, one per tab. */
 export type Where = 'first-run' | 'list' | 'commands' | 'files' | 'output'
 
 export interface Key {
-  /** Names of the keys, as `press.ts` defines them. */
+  /** Names as in `press.ts`. */
   keys: string[]
   shown: string
   label: string
-  /** Short label for the line of key hints. Keys without a short label are not listed there. */
+  /** Short label for the key hints. Keys without one are not listed there. */
   short?: string
   where: Where[]
   run(ui: Ui): void
-  /** Reports whether the key applies in this state. If omitted, the key always applies. */
+  /** Whether the key applies in this state. Default: always. */
   applies?(state: State): boolean
-  /** Returns the `sandlot` arguments that have the same effect as pressing the key. */
+  /** Equivalent `sandlot` arguments. */
   commandLine?(state: State): string[] | undefined
 }
 
@@ -334,9 +334,7 @@ export function commandLines(state: State): { key: Key; text: string }[] {
   })
 }
 
-/**
- * Opens the list of equivalent command lines. The page's own line is preselected, so that pressing `c` twice copies it.
- */
+/** Preselects the page's own line, so that pressing `c` twice copies it. */
 function askWhichLine({ store }: Ui): void {
   const at = commandLines(store.get()).findIndex(({ key }) => key.keys.includes('c'))
   store.set({ dialog: { kind: 'copy', at: Math.max(0, at) }, notice: undefined })

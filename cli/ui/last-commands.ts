@@ -1,16 +1,13 @@
-/** Loads the last command of each visible session, with one request at a time. */
+/** Loads the last command of each visible session, one request at a time. */
 import { describeError } from '../core/errors.ts'
 import { commandsMs } from './load-sessions.ts'
 import { isOn } from './pages.ts'
 import type { State } from './state.ts'
 import type { Ui } from './ui.ts'
 
-/** Delay, in milliseconds, between scrolling the list and the next request. */
+/** Milliseconds between scrolling and the next request. */
 const restMs = 150
-/**
- * Reload interval of the selected session's last command, in milliseconds. For other sessions, the last command is
- * loaded only once.
- */
+/** Reload interval of the selected session in milliseconds. Others are loaded only once. */
 const againMs = commandsMs
 
 export function watchLastCommands(ui: Ui) {
@@ -32,7 +29,7 @@ export function watchLastCommands(ui: Ui) {
     wait(pauseMs)
   }
 
-  /** Reports whether a request is allowed. The picker uses at most a quarter of the account's rate limit. */
+  /** The picker uses at most a quarter of the account's rate limit. */
   function mayAsk(): boolean {
     recent = recent.filter((at) => Date.now() - at < 60_000)
     const { account } = ui.store.get()
@@ -54,10 +51,7 @@ export function watchLastCommands(ui: Ui) {
     timer = setTimeout(() => void askNext(), ms)
   }
   return {
-    /**
-     * Sets the sessions to load.
-     * @param ids ids of the visible sessions, with the selected session first
-     */
+    /** @param ids visible sessions, with the selected session first */
     setVisible(ids: string[]) {
       visible = ids
       if (!isAsking) wait(restMs)
@@ -66,14 +60,14 @@ export function watchLastCommands(ui: Ui) {
   }
 }
 
-/** Loads one session's last command. Returns the delay before the next request, in milliseconds. */
+/** Returns milliseconds before the next request. */
 async function ask({ api, store }: Ui, id: string): Promise<number> {
   try {
     const { data } = await api.call('listExecs', { params: { id }, query: { limit: 1 } })
     store.set(({ lastCommands }) => ({ lastCommands: new Map(lastCommands).set(id, data[0] ?? null) }))
     return 0
   } catch (error) {
-    // The column is optional, and the list itself reports that the service is unavailable.
+    // The column is optional, and the list reports an unavailable service.
     const seconds = Number(describeError(error).details.retry_after)
     return Number.isFinite(seconds) ? seconds * 1000 : restMs * 10
   }

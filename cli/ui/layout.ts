@@ -1,13 +1,13 @@
-/** Divides the rows of the screen between the views. A frame taller than the screen would erase the scrollback. */
+/** Divides the screen's rows between views. A frame taller than the screen would erase the scrollback. */
 import { pageOf, type State, sessionInFront } from './state.ts'
 import { oneLine, wrapWords } from './text.ts'
 
-/** Minimum width of a wide screen, in columns. Narrower screens stack some views and omit less important columns. */
+/** Minimum columns of a wide screen. Narrower ones stack views and omit columns. */
 const wideColumns = 72
 
 export const isWide = ({ size }: State): boolean => size.columns >= wideColumns
 
-/** Rows of the header: one or two for the account and its limits, and one for the horizontal line. */
+/** One or two rows for the account and its limits, and one for the line. */
 const headerRows = (state: State): number => (isWide(state) ? 1 : 2) + 1
 
 const maxNoticeRows = 3
@@ -19,12 +19,9 @@ export function noticeLines({ notice, size }: State): string[] {
 }
 
 const maxTroubleRows = 3
-/** Maximum length, in characters, of the message that precedes the reason for a failed refresh. */
+/** Maximum length of the text before the reason for a failed refresh. */
 const troubleHead = '! Service unavailable since 00:00:00 (59m), retrying. '.length
-/**
- * Splits the reason for a failed refresh into rows. The first row is shown on the same line as the message before it,
- * and is empty if the reason does not fit there.
- */
+/** The first row follows the message on the same line, and is empty if nothing fits there. */
 export function troubleRows({ trouble, size }: State): string[] {
   if (trouble === undefined) return []
   const reason = oneLine(trouble.message)
@@ -38,7 +35,7 @@ export function troubleRows({ trouble, size }: State): string[] {
   ]
 }
 
-/** Returns the number of rows between a page's head and the lines at the bottom. */
+/** Rows between a page's head and the lines at the bottom. */
 export function bodyRows(state: State): number {
   const page = pageOf(state)
   const head = page.at === 'session' ? sessionHeadRows(state) : page.at === 'list' ? headerRows(state) : 2
@@ -52,7 +49,7 @@ export function bodyRows(state: State): number {
 const promptRows = ({ dialog }: State): number =>
   dialog?.kind === 'form' && (dialog.form.error !== undefined || dialog.form.busy !== undefined) ? 2 : 1
 
-/** Rows of the session's head: one for the name and the time left, the rows of details, and one for the tabs. */
+/** Rows for the name and time left, the details, and the tabs. */
 const sessionHeadRows = (state: State): number => 2 + factRows(state)
 
 export function factRows(state: State): number {
@@ -60,6 +57,6 @@ export function factRows(state: State): number {
   return (state.size.rows < 16 ? 1 : 3) + ended
 }
 
-/** Returns the number of rows for sessions, without the column titles and the details line. */
+/** Rows for sessions, without column titles and details. */
 export const listRows = (state: State): number => Math.max(1, bodyRows(state) - 1 - detailRows(state))
 export const detailRows = (state: State): number => (!isWide(state) && sessionInFront(state) ? 1 : 0)

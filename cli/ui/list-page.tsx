@@ -66,7 +66,7 @@ function headOf({ showsDestroyed, filter }: State, widths: Widths): string {
   ].join(' ')
 }
 
-/** Returns the position in the list, such as `3 of 100+`. The plus means that the service has more sessions. */
+/** For example `3 of 100+`. The plus means that the service has more sessions. */
 function placeOf({ showsDestroyed, destroyedFrom }: State, at: number, count: number): string {
   return count === 0 ? '' : `${at + 1} of ${count}${showsDestroyed && destroyedFrom ? '+' : ''}`
 }

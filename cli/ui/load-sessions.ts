@@ -10,12 +10,12 @@ import type { Ui } from './ui.ts'
 
 /** Timeout of the picker's requests, in milliseconds. */
 export const answerMs = 20_000
-/** Interval, in milliseconds, at which the commands of a session are listed. */
+/** Milliseconds between lists of a session's commands. */
 export const commandsMs = 10_000
-/** Maximum number of requests per refresh for sessions that are no longer active. The rest are looked up later. */
+/** Maximum number of requests per refresh for sessions that are no longer active. */
 const maxReloads = 5
 
-/** Reports whether the error means that the service is unreachable or has failed. */
+/** True if the service is unreachable or has failed. */
 export const isUnavailable = (error: CliError): boolean => error.exitCode === exitCodes.service
 
 export function listActive({ api }: Ui): Promise<Sandbox[]> {
@@ -24,7 +24,7 @@ export function listActive({ api }: Ui): Promise<Sandbox[]> {
   )
 }
 
-/** Stores the active sessions. For sessions that are no longer active, requests the reason why they ended. */
+/** Requests the reason why sessions ended if they are no longer active. */
 export async function takeActive(ui: Ui, active: Sandbox[]): Promise<void> {
   const { store } = ui
   const before = store.get().sessions
@@ -39,7 +39,7 @@ export async function takeActive(ui: Ui, active: Sandbox[]): Promise<void> {
   }
 }
 
-/** Merges sessions from a reply into the store. A destroyed session stays destroyed, because the reply may be older. */
+/** A destroyed session stays destroyed, because the response may be older. */
 export function putSessions({ store }: Ui, fresh: Sandbox[]): void {
   const sessions = new Map(store.get().sessions)
   for (const session of fresh) {
@@ -77,8 +77,7 @@ export async function loadDestroyed(ui: Ui): Promise<void> {
 }
 
 /**
- * Refreshes the open session's commands. Listing commands counts toward the exec rate limit, so commands are refreshed
- * less often than sessions.
+ * Refreshed less often than sessions, because listing commands counts toward the exec rate limit.
  * @param isAsked whether the user requested the refresh
  */
 export async function refreshPage(ui: Ui, isAsked: boolean): Promise<void> {
@@ -92,7 +91,7 @@ export async function refreshPage(ui: Ui, isAsked: boolean): Promise<void> {
   ui.store.set(({ lastCommands }) => ({ lastCommands: new Map(lastCommands).set(page.id, data[0] ?? null) }))
 }
 
-/** Lists a session's commands. Returns undefined if the service refuses the request; the next refresh tries again. */
+/** Returns undefined if the service rejects the request. The next refresh tries again. */
 async function listCommands({ api }: Ui, id: string): Promise<ExecSummary[] | undefined> {
   try {
     const query = { limit: 100 }

@@ -1,12 +1,11 @@
-/** Holds the last lines of a command's output. The pager shows all of the output. */
+/** The last lines of a command's output. The pager shows all of the output. */
 import type { OutputOffset } from '../../shared/contract/exec-events.ts'
 import { printedLine, wrap } from './text.ts'
 
 const maxLines = 2_000
-/** Matches chunks of at most 8,192 characters, into which longer lines are split. */
+/** Longer lines are split into chunks of this length. */
 const pieces = /.{1,8192}/gsu
 
-/** Rows that fill the screen, with the numbers of the first and the last line shown. */
 interface Shown {
   first: number
   last: number
@@ -14,9 +13,9 @@ interface Shown {
 }
 
 export class OutputTail {
-  /** Lines that are still stored; the last one might be incomplete. */
+  /** The last line may be incomplete. */
   private lines = ['']
-  /** Number of lines that have been dropped, because only the most recent lines are stored. */
+  /** Number of lines that are no longer stored. */
   private dropped = 0
   private readonly decoders = { stdout: new TextDecoder(), stderr: new TextDecoder() }
 
@@ -35,12 +34,12 @@ export class OutputTail {
     return this.lines.join('\n')
   }
 
-  /** Number of printed lines, including dropped ones. */
+  /** Includes dropped lines. */
   get total(): number {
     return this.dropped + this.lines.length - (this.lines.at(-1) === '' ? 1 : 0)
   }
 
-  /** Returns the rows that fill the screen, starting with line number `top`, or ending with the last line. */
+  /** Returns rows that fill the screen, from line `top` or up to the last line. */
   show(top: number | 'end', width: number, height: number): Shown {
     const end = this.upTo(this.total, width, height)
     if (top === 'end' || top >= end.first) return end
@@ -51,7 +50,7 @@ export class OutputTail {
     return { first, last, rows: rows.slice(0, height) }
   }
 
-  /** Returns the rows that fill the screen, ending with line number `last`. */
+  /** Returns rows that fill the screen, up to line `last`. */
   upTo(last: number, width: number, height: number): Shown {
     let first = last + 1
     let rows: string[] = []

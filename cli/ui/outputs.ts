@@ -25,7 +25,7 @@ import { nameInFront, type OutputPage, pageOf, type SessionPage } from './state.
 import { oneLine } from './text.ts'
 import type { Ui } from './ui.ts'
 
-/** Minimum interval between two redraws of the output, in milliseconds. */
+/** Minimum milliseconds between redraws of the output. */
 const showMs = 40
 
 export async function runCommand(ui: Ui, id: string, command: string): Promise<void> {
@@ -42,7 +42,7 @@ export async function runCommand(ui: Ui, id: string, command: string): Promise<v
     await remote.endStdin(started.id, 0).catch(() => {})
     await followOutput(ui, pageId)
   } catch (error) {
-    // If there is an id, the command is running, and only following its output has failed.
+    // With an id, the command is running, and only following it has failed.
     if (findOutput(ui, pageId)?.execId === undefined)
       changeOutput(ui, pageId, { status: 'not run', isRunning: false })
     throw error
@@ -80,13 +80,10 @@ export function interrupt(ui: Ui): void {
   })
 }
 
-/** Ids of pages whose command will be interrupted as soon as it has started. */
+/** Pages whose command is interrupted as soon as it starts. */
 const interruptedEarly = new Set<number>()
 
-/**
- * Handles Ctrl-C. While a command is running, the first press interrupts it and the second leaves the page. Outside
- * output pages, Ctrl-C quits the picker.
- */
+/** Ctrl-C first interrupts a running command, then leaves the page. On other pages, it quits the picker. */
 export function interruptOrQuit(ui: Ui) {
   const state = ui.store.get()
   const page = pageOf(state)
@@ -97,7 +94,7 @@ export function interruptOrQuit(ui: Ui) {
   if (page.isRunning) showNotice(ui, `The command in ${oneLine(nameInFront(state))} keeps running.`)
 }
 
-/** Changes the list of commands without sending a request. Does nothing until the list has been loaded. */
+/** Sends no request. Does nothing until the list has been loaded. */
 const changeList = (ui: Ui, id: string, change: (commands: ExecSummary[]) => ExecSummary[]): void =>
   changeOpen(ui, 'session', (page) =>
     page.id === id && page.commands ? { commands: change(page.commands) } : {},
@@ -133,13 +130,13 @@ function findOutput(ui: Ui, pageId: number): OutputPage | undefined {
   return page?.at === 'output' ? page : undefined
 }
 
-/** Changes an output page. Does nothing if the page was closed. */
+/** Does nothing if the page was closed. */
 function changeOutput(ui: Ui, pageId: number, change: Partial<OutputPage>): void {
   const page = findOutput(ui, pageId)
   if (page) changePage(ui, page, change)
 }
 
-/** Follows the output until the command ends or the page is closed. Reconnects as often as necessary. */
+/** Follows until the command ends or the page is closed. */
 async function followOutput(ui: Ui, pageId: number): Promise<void> {
   const page = findOutput(ui, pageId)
   if (!page) return
@@ -179,9 +176,7 @@ async function followOutput(ui: Ui, pageId: number): Promise<void> {
   }
 }
 
-/**
- * Shows the stored result of a command after following its output has failed, for example because its session ended.
- */
+/** Used when following has failed, for example because the session ended. */
 async function showResult(ui: Ui, page: OutputPage, why: CliError): Promise<void> {
   const { pageId, id, execId, output } = page
   const ended = await createRemote(ui.api, id)
@@ -197,7 +192,7 @@ async function showResult(ui: Ui, page: OutputPage, why: CliError): Promise<void
     showError(ui, new CliError('failed', 'The output was deleted together with the session.'))
 }
 
-/** Limits how often output is drawn, because a command can print faster than the screen can be redrawn. */
+/** A command can print faster than the screen can be redrawn. */
 function showSoon(ui: Ui, pageId: number) {
   let timer: NodeJS.Timeout | undefined
   const now = () => {

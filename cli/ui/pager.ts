@@ -1,4 +1,4 @@
-/** Shows output and files in the user's pager. While they are loading, Esc cancels and most other keys are ignored. */
+/** Shows output and files in the user's pager. While loading, Esc cancels and most other keys are ignored. */
 import { addAbortListener } from 'node:events'
 import { bytesOf, offsetOf } from '../../shared/contract/exec-events.ts'
 import { wantsColor } from '../core/drawing.ts'
@@ -16,13 +16,13 @@ import type { Ui } from './ui.ts'
 
 type ReadText = (signal: AbortSignal) => AsyncIterable<string>
 
-/** Shows all of a command's output that the service still stores. */
+/** Shows all output that the service still stores. */
 export function pageOutput(ui: Ui): void {
   const page = findPage(ui.store.get(), 'output')
   if (page?.execId !== undefined) attempt(ui, () => openPager(ui, (signal) => readOutput(ui, page, signal)))
 }
 
-/** Shows a file in the pager. @throws {CliError} such as `is_directory`, if the path is a link to a folder */
+/** @throws {CliError} such as `is_directory`, if the path is a link to a folder */
 export const pageFile = (ui: Ui, id: string, path: string): Promise<void> =>
   openPager(ui, (signal) => readFile(ui, id, path, signal))
 

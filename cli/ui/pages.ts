@@ -1,7 +1,7 @@
 import { type Page, pageOf, type State } from './state.ts'
 import type { Ui } from './ui.ts'
 
-/** Id of the page that was opened most recently. The list of sessions has id 0. */
+/** Id of the latest page. The list of sessions has id 0. */
 let lastPageId = 0
 export const newPageId = (): number => ++lastPageId
 
@@ -16,7 +16,7 @@ export function goBack({ store }: Ui) {
   if (pages.length > 1) store.set({ pages: pages.slice(0, -1), notice: undefined })
 }
 
-/** Changes a page. Does nothing if the page was closed. */
+/** Does nothing if the page was closed. */
 export function changePage<P extends Page>(
   { store }: Ui,
   { pageId }: P,

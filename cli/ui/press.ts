@@ -30,16 +30,13 @@ export function take(ui: Ui, input: string, key: InkKey): void {
   else for (const pressed of pressesOf(input, key)) press(ui, pressed)
 }
 
-/**
- * Reports whether input was pasted. Typed input never contains several lines, so this also works on terminals without
- * bracketed paste.
- */
+/** Typed input never contains several lines, so this also works without bracketed paste. */
 function isPasted({ store }: Ui, input: string): boolean {
   const form = formOf(store.get())
   return form?.fields[form.at]?.keepsLines === true && /[\r\n][\s\S]/.test(input)
 }
 
-/** Splits an input event into key presses. Ink may combine keys that were typed quickly into one event. */
+/** Ink may combine keys that were typed quickly into one event. */
 function pressesOf(input: string, key: InkKey): Press[] {
   if (key.tab) return [{ key: key.shift ? 'shift+tab' : 'tab', text: '' }]
   for (const [name, is] of Object.entries(named)) {
@@ -120,9 +117,7 @@ function scrollHelp(ui: Ui, dialog: Dialog & { kind: 'help' }, key: string) {
   ui.store.set({ dialog: { ...dialog, top: Math.max(0, Math.min(last, dialog.top + steps[key]!)) } })
 }
 
-/**
- * Handles keys in the list of command lines. Enter copies the selected line, and any listed key copies its own line.
- */
+/** Enter copies the selected line, and any listed key copies its own line. */
 function chooseLine(ui: Ui, dialog: Dialog & { kind: 'copy' }, key: string) {
   const lines = commandLines(ui.store.get())
   const by = { up: -1, k: -1, down: 1, j: 1 }[key]

@@ -1,4 +1,4 @@
-/** Refreshes the store every few seconds, and reports when the service does not reply. */
+/** Refreshes the store every few seconds, and reports when the service does not respond. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Reply } from '../core/api.ts'
 import { CliError, describeError, exitCodes } from '../core/errors.ts'
@@ -12,12 +12,12 @@ import type { Ui } from './ui.ts'
 
 const everyMs = 3_000
 /**
- * Ratio of the pause after a refresh to the duration of the refresh. Even slow refreshes, for example of a thousand
- * sessions, therefore run at most a quarter of the time.
+ * Ratio of the pause to the duration of a refresh. Slow refreshes therefore run at most a quarter of the
+ * time.
  */
 const restFactor = 3
 const maxMs = 15_000
-/** How long a refresh waits for a reply, in milliseconds, before the picker reports a problem. */
+/** Milliseconds until a missing response is reported. */
 const slowMs = 5_000
 
 export function startRefreshing(ui: Ui) {
@@ -80,7 +80,7 @@ async function refresh(ui: Ui, isAsked: boolean): Promise<void> {
   }
 }
 
-/** Checks that the reply is an account. A reply from a server of a different kind would break the views. */
+/** The views rely on these fields, which other servers do not return. */
 function assertAccount({ concurrent, usage }: Partial<Reply<'getAccount'>>): void {
   if (concurrent && usage) return
   throw new CliError('unexpected_answer', 'The server at this address is not a Sandlot service.')

@@ -10,7 +10,7 @@ interface Props {
   width: number
 }
 
-/** Shows the time left as a bar and as text. For an ended session, shows how long ago it ended. */
+/** For an ended session, shows how long ago it ended. */
 export const RemainingTime = ({ session, now, width }: Props) => {
   const { state, created_at, expires_at, destroyed_at, destroy_reason } = session
   if (state === 'destroyed') {

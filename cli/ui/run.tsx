@@ -10,9 +10,8 @@ import { TerminalInput } from './terminal-input.ts'
 import { UiContext } from './ui.ts'
 
 /**
- * Runs the picker until the user quits.
  * @returns the exit code
- * @throws {Error} if the picker crashed; by then, the terminal has been restored
+ * @throws {Error} if the picker crashed. The terminal is already restored.
  */
 export async function runPicker(settings: Settings): Promise<number> {
   const { promise: left, resolve: leave } = Promise.withResolvers<number>()

@@ -9,7 +9,7 @@ import { nameOf } from './state.ts'
 import { oneLine } from './text.ts'
 import { showAge } from './time.ts'
 
-/** Widths of the columns, in cells. A width of 0 omits the column. */
+/** Column widths in cells. 0 omits the column. */
 export interface Widths {
   name: number
   image: number
@@ -20,8 +20,8 @@ export interface Widths {
 }
 
 /**
- * Returns the widths of the columns. Narrow screens keep only the columns that users need to choose a session.
- * @param longestImage length of the longest image name; wide screens show it in full
+ * Narrow screens keep only the columns needed to choose a session.
+ * @param longestImage length of the longest image name, which wide screens show in full
  */
 export function widthsFor(columns: number, longestImage: number): Widths {
   const marker = 2
@@ -45,10 +45,10 @@ export function widthsFor(columns: number, longestImage: number): Widths {
 
 interface Props {
   session: Sandbox
-  /** The session's newest command; null if there is none, undefined until it is loaded. */
+  /** Null if there is none, undefined until loaded. */
   lastCommand: ExecSummary | null | undefined
   isSelected: boolean
-  /** Whether commands use this session by default, without --session. */
+  /** Whether commands use this session by default. */
   isChosen: boolean
   now: number
   widths: Widths

@@ -15,10 +15,10 @@ import { nameOf, type SessionPage, sessionInFront } from './state.ts'
 import { oneLine } from './text.ts'
 import type { Ui } from './ui.ts'
 
-/** Returns the session that keys act on. @throws {CliError} if there is none, or if it has ended */
+/** @throws {CliError} if there is none, or if it has ended */
 export const activeInFront = ({ store }: Ui): Sandbox => requireActive(sessionInFront(store.get()))
 
-/** Returns the session if it is active. @throws {CliError} if there is none, or if it has ended */
+/** @throws {CliError} if there is none, or if it has ended */
 export function requireActive(session: Sandbox | undefined): Sandbox {
   if (!session) throw new CliError('no_session', 'There is no session. Press n to create one.')
   if (session.state === 'active') return session
@@ -87,7 +87,7 @@ export function askToDestroy(ui: Ui): void {
   )
 }
 
-/** Makes a session the current one, like `sandlot session use`. */
+/** Like `sandlot session use`. */
 export function useSession(ui: Ui): void {
   const session = activeInFront(ui)
   attempt(ui, async () => {
@@ -119,7 +119,7 @@ export function copyId(ui: Ui): void {
   if (session) copy(ui, shellWord(session.id))
 }
 
-/** Copies text with OSC 52, which sets the clipboard of the user's machine, even over SSH. */
+/** OSC 52 sets the clipboard of the user's machine, even over SSH. */
 export function copy(ui: Ui, text: string): void {
   ui.signal(`\u001b]52;c;${Buffer.from(text).toString('base64')}\u0007`)
   showNotice(ui, `Copied: ${text}`)

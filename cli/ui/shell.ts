@@ -31,10 +31,7 @@ export async function openShell(ui: Ui): Promise<void> {
   }
 }
 
-/**
- * Attaches this terminal to a command.
- * @param opening set for a new shell, which first receives the keys that were typed while it was opening
- */
+/** @param opening set for a new shell, which first receives keys typed while it was opening */
 export async function attachHere(ui: Ui, remote: Remote, execId: string, opening?: Opening): Promise<void> {
   const { attachTerminal, attachHint } = await import('../exec/terminal.ts')
   const isNew = opening !== undefined
@@ -55,7 +52,7 @@ export async function attachHere(ui: Ui, remote: Remote, execId: string, opening
     const how =
       ofSession === undefined ? `: ${describeStatus(ended).text}` : ` with its session: ${ofSession}`
     const notice = `${isNew ? 'The shell' : 'The terminal'} in ${name} has ended${how}.`
-    // If the shell ended unexpectedly, waits for Enter, because further keys were meant for it.
+    // After an unexpected end, waits for Enter, because further keys were meant for the shell.
     if (ended.status === 'exited') showNotice(ui, notice)
     else showAndWait(ui, notice)
   }
@@ -65,7 +62,7 @@ export async function attachHere(ui: Ui, remote: Remote, execId: string, opening
 
 const writeNote = (text: string): void => void process.stderr.write(`${printable(text)}\n`)
 
-/** Starts bash if the image contains it and the allowlist permits it, otherwise sh. */
+/** Starts bash if it exists and the allowlist permits it, otherwise sh. */
 async function startShell(ui: Ui, remote: Remote, { id, name }: Sandbox): Promise<string> {
   const { launchTerminal } = await import('../exec/launch-terminal.ts')
   const start = (shell: string) => launchTerminal(remote, { command: [shell] }, async () => name)
@@ -78,10 +75,7 @@ async function startShell(ui: Ui, remote: Remote, { id, name }: Sandbox): Promis
   }
 }
 
-/**
- * Reports whether /bin/bash exists. Looks up the file instead of running a command, which would appear in the list of
- * commands.
- */
+/** Looks up the file, because running a command would add it to the list of commands. */
 async function hasBash({ api }: Ui, id: string): Promise<boolean> {
   try {
     await api.call('listFiles', { params: { id }, query: { path: '/bin/bash' } })

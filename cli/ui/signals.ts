@@ -5,9 +5,9 @@ const ending = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 interface Screen {
   restore(): void
-  /** Suspends the picker, like Ctrl-Z. */
+  /** Like Ctrl-Z. */
   stop(): void
-  /** Redraws the screen, because another program may have written to it. */
+  /** Another program may have written to the screen. */
   drawAgain(): void
 }
 
@@ -29,7 +29,7 @@ export function takeSignals({ restore, stop, drawAgain }: Screen) {
   }
   take()
   return {
-    /** Removes the signal handlers while another program uses the terminal. That program handles Ctrl-C. */
+    /** Removes the signal handlers, because the other program handles Ctrl-C. */
     async leaveTo<T>(use: () => Promise<T>): Promise<T> {
       process.on('SIGINT', ignore)
       release()

@@ -7,35 +7,35 @@ import type { OutputTail } from './output-tail.ts'
 
 export interface State {
   size: { rows: number; columns: number }
-  /** Open pages. The last one is shown, and Esc closes it. */
+  /** The last one is shown, and Esc closes it. */
   pages: Page[]
   dialog: Dialog | undefined
   notice: Notice | undefined
   address: string | undefined
-  /** Id or name of the session that commands use by default. */
+  /** Session that commands use by default: id or name. */
   chosen: string | undefined
 
   account: Account | undefined
-  /** Sessions by id, including those that have ended since they were loaded; undefined until the first reply. */
+  /** Includes sessions that have ended since they were loaded. Undefined until the first response. */
   sessions: ReadonlyMap<string, Sandbox> | undefined
-  /** Cursor of the next page of destroyed sessions; null after the last page, undefined before the first. */
+  /** Cursor of the next page of destroyed sessions: undefined before the first page, null after the last. */
   destroyedFrom: string | null | undefined
   isLoadingMore: boolean
-  /** Newest command of each session; null if the session has none. */
+  /** Null if the session has none. */
   lastCommands: ReadonlyMap<string, ExecSummary | null>
   trouble: Trouble | undefined
 
   showsDestroyed: boolean
   filter: string
-  /** Commands that the user ran in each session, newest last. */
+  /** Commands that the user ran, newest last. */
   ran: ReadonlyMap<string, string[]>
   opening: Opening | undefined
   selected: string | undefined
 }
 
-/** Describes why the latest refresh failed. */
+/** Why the latest refresh failed. */
 export interface Trouble {
-  /** True if the service is unreachable or has failed; false if it refused the request. */
+  /** False if the service rejected the request. */
   isUnavailable: boolean
   since: number
   message: string
@@ -43,7 +43,7 @@ export interface Trouble {
 
 export interface Opening {
   program: 'shell' | 'pager'
-  /** Keys that have been typed so far, encoded as a terminal sends them. */
+  /** Keys typed so far, as a terminal sends them. */
   typed: string
 }
 
@@ -54,7 +54,7 @@ export interface Notice {
 
 export type Page = FirstRunPage | ListPage | SessionPage | OutputPage
 interface AnyPage {
-  /** Id of the page. It stays the same when the rest of the page changes. */
+  /** Stays the same when the rest of the page changes. */
   pageId: number
 }
 export interface FirstRunPage extends AnyPage {
@@ -70,7 +70,7 @@ export interface SessionPage extends AnyPage {
   at: 'session'
   id: string
   tab: 'commands' | 'files'
-  /** Commands of the session, newest first; undefined until they are loaded. */
+  /** Newest first. Undefined until loaded. */
   commands: ExecSummary[] | undefined
   askedAt: number
   selectedCommand: string | undefined
@@ -92,9 +92,7 @@ export interface OutputPage extends AnyPage {
 export type Dialog =
   | { kind: 'form'; form: Form; isPrompt: boolean }
   | { kind: 'confirm'; question: string; onYes: () => void }
-  /**
-   * A message that stays until Enter or Esc is pressed. Other keys are ignored, as they might be meant for a program.
-   */
+  /** Closed by Enter or Esc. Other keys are ignored, because they might be meant for a program. */
   | { kind: 'message'; text: string }
   | { kind: 'help'; top: number }
   | { kind: 'copy'; at: number }
@@ -122,10 +120,10 @@ export const firstState: State = {
 export const pageOf = (state: State): Page => state.pages.at(-1)!
 
 type Sessions = NonNullable<State['sessions']>
-/** Cache of filtered and sorted lists, because several views need the same list for each frame. */
+/** Several views need the same list for each frame. */
 const listed = new WeakMap<Sessions, { key: string; sessions: Sandbox[] }>()
 
-/** Returns the sessions that match the filter, newest first. */
+/** Newest first. */
 export function listedSessions({ sessions, showsDestroyed, filter }: State): Sandbox[] {
   if (sessions === undefined) return []
   const key = `${showsDestroyed} ${filter}`
@@ -149,10 +147,7 @@ function list(sessions: Sessions, showsDestroyed: boolean, filter: string): Sand
 
 const order = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)
 
-/**
- * Keeps the same session selected when rows move. If that session leaves the list, selects the session that has taken
- * its place.
- */
+/** Keeps the same session selected. If it leaves the list, selects the session in its place. */
 export function keepSelection(state: State, before: State): State {
   const isSame = (['sessions', 'showsDestroyed', 'filter', 'selected'] as const).every(
     (key) => state[key] === before[key],
@@ -164,11 +159,11 @@ export function keepSelection(state: State, before: State): State {
   return { ...state, selected: listed[Math.min(row, listed.length - 1)]!.id }
 }
 
-/** Returns the row of the previously selected session, or the first row if the filter has changed. */
+/** Returns the first row if the filter has changed. */
 const rowBefore = ({ filter, selected }: State, before: State): number =>
   filter === before.filter ? listedSessions(before).findIndex(({ id }) => id === selected) : 0
 
-/** Returns the session that keys act on. */
+/** The session that keys act on. */
 export function sessionInFront(state: State): Sandbox | undefined {
   const page = pageOf(state)
   if (page.at === 'first-run') return undefined

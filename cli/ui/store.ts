@@ -1,14 +1,11 @@
 export interface Store<State> {
   get(): State
   set(change: Partial<State> | ((state: State) => Partial<State>)): void
-  /** Registers a listener. Returns a function that unregisters the listener. */
+  /** Returns a function that unregisters the listener. */
   subscribe(listener: () => void): () => void
 }
 
-/**
- * Creates a store that notifies listeners of every change.
- * @param settle corrects each new state before listeners are notified
- */
+/** @param settle corrects each new state before listeners are notified */
 export function createStore<State extends object>(
   first: State,
   settle: (state: State, before: State) => State = (state) => state,

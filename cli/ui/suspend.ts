@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { attempt } from './notices.ts'
 import type { Ui } from './ui.ts'
 
-/** How long to wait for SIGTSTP to suspend the process, in milliseconds. */
+/** Milliseconds to wait for SIGTSTP to suspend the process. */
 const stoppingMs = 50
 
 export function suspendPicker(ui: Ui): void {
@@ -15,8 +15,5 @@ export function suspendPicker(ui: Ui): void {
   )
 }
 
-/**
- * Redraws the screen after `fg`. The picker was suspended by another process, and the shell has since written to the
- * screen.
- */
+/** Another process suspended the picker, and the shell has since written to the screen. */
 export const drawAgain = (ui: Ui): void => attempt(ui, () => ui.handOver(async () => {}))

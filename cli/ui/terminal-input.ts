@@ -1,6 +1,5 @@
 /**
- * Passes stdin to Ink only while the picker uses the terminal. Ink itself would keep reading and decoding stdin, but
- * shells and editors need the unchanged bytes.
+ * Passes stdin to Ink only while the picker uses the terminal. Shells and editors need the unchanged bytes.
  */
 import { Readable } from 'node:stream'
 import type { ReadStream } from 'node:tty'
@@ -22,13 +21,13 @@ export class TerminalInput extends Readable {
     return this
   }
 
-  /** Starts reading. Ink calls this method before it uses the terminal. */
+  /** Ink calls this method before it uses the terminal. */
   ref(): this {
     this.terminal.off('data', this.receive).on('data', this.receive).resume()
     return this
   }
 
-  /** Stops reading. Ink calls this method before another program uses the terminal, and when Ink exits. */
+  /** Ink calls this method before another program uses the terminal, and when it exits. */
   unref(): this {
     this.terminal.off('data', this.receive).pause()
     return this

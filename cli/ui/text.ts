@@ -1,4 +1,4 @@
-/** Sanitizes untrusted text for the terminal, and fits it to a width in terminal cells. */
+/** Sanitizes untrusted text, and fits it to a width in terminal cells. */
 import { stripVTControlCharacters } from 'node:util'
 import stringWidth from 'string-width'
 import wrapAnsi from 'wrap-ansi'
@@ -6,13 +6,10 @@ import { controlCharacters, oneLine as plainLine, styledPieces, withStyle } from
 
 const tabWidth = 8
 
-/** Converts untrusted text to one line without control characters and escape sequences. */
+/** Removes control characters and escape sequences. */
 export const oneLine = (text: string): string => plainLine(stripVTControlCharacters(text))
 
-/**
- * Prepares a line of output for the screen. Keeps colors, expands tabs, and removes overwritten text and all other
- * escape sequences.
- */
+/** Keeps colors, expands tabs, and removes overwritten text and all other escape sequences. */
 export function printedLine(line: string): string {
   const whole = line.replace(/\r+$/, '')
   const visible = whole.slice(whole.lastIndexOf('\r') + 1)
@@ -40,10 +37,10 @@ function expandTabs(line: string, column = 0): string {
   return text
 }
 
-/** Replaces line breaks with ↵, to display text on one line. */
+/** Replaces line breaks with ↵. */
 export const showLines = (text: string): string => text.replaceAll('\n', '↵')
 
-/** Shortens text that is too wide, by replacing its middle with an ellipsis. */
+/** Replaces the middle of a text that is too wide with an ellipsis. */
 export function shorten(text: string, width: number): string {
   if (stringWidth(text) <= width) return text
   const letters = [...text]
@@ -54,7 +51,7 @@ export function shorten(text: string, width: number): string {
 const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
 
 /**
- * Splits a line into rows of the screen's width. Does not use wrap-ansi, which would normalize characters (NFC).
+ * Splits a line into rows. wrap-ansi would normalize characters (NFC).
  * @returns at least one row
  */
 export function wrap(line: string, width: number): string[] {
@@ -95,8 +92,8 @@ export function wrap(line: string, width: number): string[] {
 const isAscii = (text: string): boolean => /^[\x20-\x7e]*$/.test(text)
 
 /**
- * Splits text into graphemes. The last ASCII letter before other text might be followed by a combining mark, so it is
- * segmented with that text.
+ * Splits text into graphemes. A combining mark may follow the last ASCII letter, so both are segmented
+ * together.
  */
 function* segmentsOf(text: string): Generator<string> {
   for (const [run] of text.matchAll(/[\x20-\x7e]+(?=[\x20-\x7e]|$)|[\x20-\x7e]?[^\x20-\x7e]+/g)) {

@@ -1,7 +1,4 @@
-/**
- * Collects keys that are typed while a shell or a pager is opening, so that they do not act on the picker. A new shell
- * receives them as input.
- */
+/** Collects keys typed while a shell or a pager is opening. A new shell receives them as input. */
 
 import { showNotice } from './notices.ts'
 import type { Opening, State } from './state.ts'
@@ -9,7 +6,7 @@ import type { Ui } from './ui.ts'
 
 export interface Press {
   key: string
-  /** Typed text; empty for keys without text. */
+  /** Empty for keys without text. */
   text: string
 }
 
@@ -25,7 +22,7 @@ export function finishOpening(ui: Ui, opening: Opening): void {
   if (isOpening(ui, opening)) ui.store.set({ opening: undefined })
 }
 
-/** Handles a key while a program opens. Esc and Ctrl-C cancel the opening and discard the typed keys. */
+/** Esc and Ctrl-C cancel the opening and discard the typed keys. */
 export function typeAhead(ui: Ui, opening: Opening, { key, text }: Press): void {
   if (key !== 'escape' && key !== 'ctrl+c') {
     opening.typed += text === '' ? bytesOf(key) : text
@@ -35,7 +32,7 @@ export function typeAhead(ui: Ui, opening: Opening, { key, text }: Press): void 
   showNotice(ui, `The ${opening.program} was not opened.`)
 }
 
-/** Waits until the sessions have been loaded, loading has failed, or the user has cancelled. */
+/** Also resolves if loading has failed or the user has cancelled. */
 export function untilSessionsLoaded({ store }: Ui, opening: Opening): Promise<void> {
   const isSettled = ({ sessions, trouble, opening: now }: State) =>
     sessions !== undefined || trouble !== undefined || now !== opening

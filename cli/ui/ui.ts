@@ -1,4 +1,3 @@
-/** Defines the object that all views and actions of the picker receive. */
 import { createContext, useContext, useSyncExternalStore } from 'react'
 import type { Api } from '../core/api.ts'
 import type { Settings } from '../core/settings.ts'
@@ -7,23 +6,20 @@ import type { Store } from './store.ts'
 
 export interface Ui {
   store: Store<State>
-  /** API client for the current settings. `connect` replaces it. */
+  /** Uses the current settings. `connect` replaces this client. */
   api: Api
   settings: Settings
   refresh(): void
-  /** Connects to the service with other settings. */
+  /** Uses other settings. */
   connect(settings: Settings): void
-  /** Receives the ids of the visible sessions, with the selected session first. */
+  /** @param ids visible sessions, with the selected session first */
   onVisible(ids: string[]): void
   /** Registers the Ink function that gives the terminal to another program. */
   onTerminal(suspend: (use: () => Promise<void>) => Promise<void>): void
   handOver(use: () => Promise<void>): Promise<void>
   /** Writes escape sequences that neither print text nor move the cursor. */
   signal(sequence: string): void
-  /**
-   * Ends the picker.
-   * @param code the exit code, 0 by default
-   */
+  /** @param code default: 0 */
   quit(code?: number): void
 }
 

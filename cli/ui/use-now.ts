@@ -2,8 +2,8 @@ import { useEffect, useState } from 'react'
 import { serviceNow } from '../core/times.ts'
 
 /**
- * Returns the service's time. Updates it every second, or every 30 s with a screen reader, which reads each change
- * aloud.
+ * The service's time, updated every second. A screen reader reads each change aloud, so it updates every 30
+ * s.
  */
 export function useNow(isReadAloud: boolean): number {
   const [now, setNow] = useState(serviceNow)

@@ -1,6 +1,6 @@
 import { useRef } from 'react'
 
-/** Returns the visible rows of a list. The list scrolls only as far as needed to show the selection. */
+/** Scrolls only as far as needed to show the selection. */
 export function useWindow<T>(all: T[], rows: number, isSelected: (each: T) => boolean) {
   const topBefore = useRef(0)
   const at = Math.max(0, all.findIndex(isSelected))

@@ -1,4 +1,3 @@
-/** Finds the servers and keys for `npm run admin` in the environment, in .env, or in the data folder of `npm start`. */
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { isIPv6 } from 'node:net'
@@ -13,8 +12,7 @@ import { socketPath } from '../supervisor/data-folder.ts'
 import { secretFile } from '../supervisor/stack-settings.ts'
 
 /**
- * Returns DATABASE_URL from the environment or .env. If it is unset, returns the URL of the PostgreSQL server that
- * `npm start` runs in this folder.
+ * Returns DATABASE_URL from the environment or .env, or the URL of the server that `npm start` runs here.
  * @throws a user-facing error if neither exists
  */
 export function findDatabase(): string {
@@ -26,7 +24,7 @@ export function findDatabase(): string {
 }
 
 /**
- * Returns PASSWORD_SCRYPT_LOG_N from the environment or .env, or its default if it is unset.
+ * Returns PASSWORD_SCRYPT_LOG_N or its default.
  * @throws a user-facing error if the value is invalid
  */
 export function findPasswordCost(): number {
@@ -35,8 +33,7 @@ export function findPasswordCost(): number {
 }
 
 /**
- * Returns REDIS_URL from the environment or .env. If it is unset, returns the URL of the Redis server that `npm start`
- * runs in this folder.
+ * Returns REDIS_URL from the environment or .env, or the URL of the server that `npm start` runs here.
  * @throws a user-facing error if neither exists
  */
 export function findRedis(): string {
@@ -48,8 +45,7 @@ export function findRedis(): string {
 }
 
 /**
- * Returns the base URL of the internal server in this container. Reads INTERNAL_HOST and INTERNAL_PORT from the
- * environment or .env.
+ * Returns the base URL of the internal server in this container.
  * @throws a user-facing error if a setting is invalid
  */
 export function findInternalServer(): string {
@@ -60,8 +56,8 @@ export function findInternalServer(): string {
 }
 
 /**
- * Generates the keys of a new installation from 256-bit random secrets.
- * @returns the keys, both keyed by setting name and as `NAME=value` lines
+ * Generates keys from 256-bit random secrets.
+ * @returns the keys by setting name and as `NAME=value` lines
  */
 export function makeKeys(): Report {
   const [JWT_SECRET, SECRETS_KEY] = [1, 2].map(() => randomBytes(32).toString('base64url')) as [
@@ -72,9 +68,8 @@ export function makeKeys(): Report {
 }
 
 /**
- * Derives the keys that API processes use instead of SECRETS_KEY. SECRETS_KEY is read from the environment or .env. If
- * it is unset, the key that `npm start` generated in this folder is used.
- * @returns the keys, both keyed by setting name and as `NAME=value` lines
+ * Derives the keys that API processes use instead of SECRETS_KEY.
+ * Without SECRETS_KEY, uses the key that `npm start` generated in this folder.
  * @throws a user-facing error if there is no SECRETS_KEY
  */
 export function showPublicKey(): Report {

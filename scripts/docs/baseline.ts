@@ -1,7 +1,4 @@
-/**
- * Generates docs/baseline.txt, which describes the public interface: routes, tools, commands, settings, metrics and
- * error codes. The file is committed, so every interface change appears in a diff.
- */
+/** Generates docs/baseline.txt, so that every change of the public interface appears in a diff. */
 import type { Command } from 'commander'
 import { describeApi } from '../../api/http/openapi.ts'
 import { describedTools } from '../../api/mcp/schemas.ts'
@@ -34,7 +31,6 @@ async function metrics(): Promise<string[]> {
     .sort()
 }
 
-/** Returns the `--help` output of the program and of each command. */
 async function helpTexts(): Promise<string[]> {
   const { program, load } = describeProgram()
   const texts: string[] = []

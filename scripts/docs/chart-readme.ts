@@ -1,9 +1,8 @@
-/** Generates the chart's README, which lists all values with their defaults and comments in the format of helm-docs. */
+/** Generates the chart's README from the values, their defaults and their comments in helm-docs format. */
 import { code, table } from './table.ts'
 
 interface Value {
   key: string
-  /** The default in YAML flow style. */
   value: string
   description: string
 }
@@ -25,7 +24,7 @@ ${table(
 )}
 `
 
-/** Returns one row per value in YAML flow style. A comment above a group of values belongs to its first row. */
+/** A comment above a group of values belongs to the group's first row. */
 function readValues(text: string): Value[] {
   const all: Value[] = []
   let above: string[] = []

@@ -1,4 +1,3 @@
-/** Generates the tables in docs/cli.md from the client's command declarations. */
 import type { Command, Option } from 'commander'
 import { pathOf } from '../../cli/core/help.ts'
 import { topics } from '../../cli/core/topics.ts'
@@ -50,6 +49,5 @@ export const exitCodes = (): string => fenced(topics['exit-codes']!())
 
 const optionsOf = (command: Command): Option[] => command.createHelp().visibleOptions(command)
 
-/** Capitalizes the first letter, and adds a period unless the string ends with punctuation. */
 const sentence = (words: string): string =>
   words === '' ? '' : `${words[0]!.toUpperCase()}${words.slice(1)}${/[.!?]$/.test(words) ? '' : '.'}`

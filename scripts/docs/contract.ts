@@ -1,4 +1,4 @@
-/** Generates the tables in docs/http-api.md and docs/agents.md, and the client's route table, from the API contract. */
+/** Generates tables in docs/http-api.md and docs/agents.md, and the client's route table. */
 import type { Endpoint } from '../../shared/contract/endpoint.ts'
 import { errors } from '../../shared/contract/errors.ts'
 import { endpoints } from '../../shared/contract/index.ts'
@@ -38,13 +38,9 @@ export const tools = (): string =>
     ]),
   )
 
-/** Maximum line length of the code formatter, in characters. */
+/** The code formatter's line width. */
 const lineWidth = 110
 
-/**
- * Replaces the client's route table.
- * @param file the current content of shared/contract/routes.ts
- */
 export const withRoutes = (file: string): string => {
   const entries = Object.values(endpoints).map(({ name, method, path, credential, repeat }) => {
     const parts = Object.entries({ method, path, credential, repeat }).map(

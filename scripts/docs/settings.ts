@@ -1,9 +1,8 @@
-/** Generates the tables in docs/settings.md from the settings schema. */
 import * as z from 'zod'
 import { settingGroups } from '../../shared/platform/settings-schema.ts'
 import { code, table } from './table.ts'
 
-/** JSON Schema of a setting. `unset` is an extra member: the text to show on the page in place of a default. */
+/** JSON Schema of a setting. The page shows `unset` if there is no default. */
 interface DescribedSetting {
   description?: string
   default?: unknown

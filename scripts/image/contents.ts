@@ -1,6 +1,6 @@
 /**
- * Gathers the image's files in three layers, the least frequently changed first: system libraries, Node, and the
- * server.
+ * Gathers the image's files in three layers: system libraries, Node, server. Rarely changed layers come
+ * first.
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -18,7 +18,7 @@ export interface Contents {
   parts: Part[]
 }
 
-/** User and group ID of the server, which distroless images call `nonroot`. */
+/** UID and GID of `nonroot` in distroless images. */
 export const user = 65_532
 
 const entryPoints = {
@@ -26,16 +26,13 @@ const entryPoints = {
   worker: 'workers/main.ts',
   migrate: 'migrations/run.ts',
   admin: 'scripts/admin.ts',
-  // A thread's entry file, which must be next to the code that starts the thread.
+  // A thread's entry file must be next to the code that starts the thread.
   'stall-watcher': 'shared/platform/stall-watcher.mjs',
 }
 
 const architectures: Record<string, string> = { x64: 'amd64', arm64: 'arm64' }
 
-/**
- * Collects the files of all layers, and the components for the SBOM.
- * @throws {Error} a user-facing error if this machine cannot build the image
- */
+/** @throws {Error} a user-facing error if this machine cannot build the image */
 export async function gatherContents(): Promise<Contents> {
   const architecture = architectures[process.arch]
   if (process.platform !== 'linux' || architecture === undefined)
@@ -61,7 +58,7 @@ const system: Entry[] = [
   file('etc/nsswitch.conf', 'hosts: files dns\n'),
 ]
 
-/** Reads the Node binary in node_modules, which might not be the one that is running this script. */
+/** Reads the Node binary in node_modules, which may differ from the running one. */
 function readNode(): { entries: Entry[]; part: Part } {
   const folder = join('node_modules', `node-${process.platform}-${process.arch}`)
   const { name, version, license } = readManifest(folder)

@@ -1,18 +1,16 @@
-/** Reads the shared libraries that Node needs from the Debian packages installed on the build machine. */
+/** Reads the shared libraries that Node needs from installed Debian packages. */
 import { existsSync, lstatSync, readFileSync, readlinkSync } from 'node:fs'
 import { findProgram } from '../services/find-program.ts'
 import { run } from '../services/run.ts'
 import type { Part } from './sbom.ts'
 import type { Entry } from './tar.ts'
 
-/** Path of a shared library. The server needs no other files from these packages, such as character set converters. */
+/** Matches shared libraries, the only files that the server needs from these packages. */
 const library = /^(?:\/usr)?\/lib(?:64)?\/(?:[\w-]+-linux-gnu\/)?[^/]+\.so\.[\d.]+$/
 
 /**
- * Reads the shared libraries, with their licenses and versions.
  * @param architecture Debian's name for the architecture, such as `amd64`
- * @throws {Error} a user-facing error if the system is not Debian or Ubuntu, or if a package is not
- *   installed
+ * @throws {Error} a user-facing error on other systems, or if a package is not installed
  */
 export async function readLibraries(architecture: string): Promise<{ entries: Entry[]; parts: Part[] }> {
   if (findProgram('dpkg-query') === undefined) {
@@ -45,7 +43,7 @@ async function readPackage(name: string): Promise<{ entries: Entry[]; part: Part
   }
 }
 
-/** Reads a package's license. All GCC packages share one file, and slim Debian images omit the links to that file. */
+/** All GCC packages share one license file, and slim Debian images omit the links to that file. */
 function readCopyright(name: string, status: string): Buffer {
   const base = /\bgcc-\d+-base\b/.exec(status) ?? []
   const place = [name, ...base].map((each) => `/usr/share/doc/${each}/copyright`).find(existsSync)
@@ -56,7 +54,7 @@ function readCopyright(name: string, status: string): Buffer {
   return readFileSync(place)
 }
 
-/** Reads a library for the image. As in current Debian releases, /lib is a link to /usr/lib in the image. */
+/** In the image, /lib is a link to /usr/lib, as in current Debian releases. */
 function readLibrary(path: string): Entry {
   const place = path.replace(/^\/(usr\/)?/, 'usr/')
   if (lstatSync(path).isSymbolicLink()) return { path: place, link: readlinkSync(path) }

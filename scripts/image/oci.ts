@@ -4,11 +4,11 @@ import { gzip } from 'node:zlib'
 import { type Entry, makeTar, withFolders } from './tar.ts'
 
 export interface ImageOptions {
-  /** Image name with its tag, such as `localhost/sandlot-server:0.1.0`. */
+  /** Name and tag, such as `localhost/sandlot-server:0.1.0`. */
   name: string
   architecture: string
   created: Date
-  /** The `config` object of the OCI image configuration: command, user, environment and ports. */
+  /** Command, user, environment and ports, as the `config` object of the OCI specification. */
   config: Record<string, unknown>
   layers: Entry[][]
 }
@@ -17,7 +17,7 @@ const type = (what: string) => `application/vnd.oci.image.${what}`
 const digestOf = (data: Buffer) => `sha256:${createHash('sha256').update(data).digest('hex')}`
 const json = (value: unknown) => Buffer.from(JSON.stringify(value))
 
-/** Builds the image. Returns the archive and the manifest's digest. */
+/** Returns the archive and the manifest's digest. */
 export async function makeImage(options: ImageOptions): Promise<{ archive: Buffer; digest: string }> {
   const { name, architecture, created, config } = options
   const layers = await Promise.all(options.layers.map((layer) => makeLayer(layer, created)))

@@ -1,8 +1,5 @@
 #!/usr/bin/node
-/**
- * The image's entry point: `sandlot-server api`, `worker`, `migrate` or `admin …`. Each command is a separate bundle in
- * the folder of this file.
- */
+/** The image's entry point: `sandlot-server api`, `worker`, `migrate` or `admin …`. */
 const commands = ['api', 'worker', 'migrate', 'admin']
 const [command] = process.argv.splice(2, 1)
 

@@ -1,29 +1,26 @@
 /**
- * Generates the image's software bill of materials in SPDX 2.3. It lists the production dependencies that npm reports,
- * and the components that are not npm packages.
+ * Generates an SBOM in SPDX 2.3 with the production dependencies and all components that are not npm
+ * packages.
  */
 import { root } from '../root.mjs'
 import { run } from '../services/run.ts'
 
-/** A component of the image that is not an npm production dependency, such as Node or the C library. */
+/** A component that is not an npm package, such as Node or the C library. */
 export interface Part {
   name: string
   version: string
-  /** SPDX license expression. Undefined if the license is known only as a file in the image. */
+  /** SPDX license expression, or undefined if only a license file is known. */
   licence: string | undefined
-  /** Package URL (purl), which vulnerability scanners use to identify the component. */
+  /** Package URL (purl) for vulnerability scanners. */
   purl: string
 }
 
-/**
- * Generates the SBOM as JSON.
- * @param digest digest of the image's manifest, such as `sha256:…`
- */
+/** @param digest digest of the image's manifest, such as `sha256:…` */
 export async function makeSbom(name: string, digest: string, created: Date, parts: readonly Part[]) {
   const npm = ['npm', 'sbom', '--omit=dev', '--omit=optional', '--package-lock-only', '--sbom-format=spdx']
   const document = JSON.parse(await run(npm, { cwd: root }))
   const [, checksumValue] = digest.split(':')
-  // Uses the digest, so that the document is reproducible for the same image.
+  // Makes the document reproducible for the same image.
   document.documentNamespace = `https://sandlot.dev/spdx/${name}/${checksumValue}`
   document.creationInfo.created = created.toISOString().replace('.000', '')
   const [image] = document.packages

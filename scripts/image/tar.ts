@@ -1,12 +1,10 @@
 import { Header } from 'tar'
 
 export interface Entry {
-  /** Path in the archive, without a leading slash. */
   path: string
   data?: Buffer
-  /** Target of a symbolic link. */
   link?: string
-  /** File mode. The default is 0755 for folders and 0644 for files. */
+  /** Default: 0755 for folders, 0644 for files. */
   mode?: number
 }
 
@@ -14,7 +12,7 @@ const block = 512
 const kindOf = ({ data, link }: Entry) => (link !== undefined ? 'SymbolicLink' : data ? 'File' : 'Directory')
 export const modeOf = ({ data, mode }: Entry) => mode ?? (data ? 0o644 : 0o755)
 
-/** Adds an entry for each parent folder. Returns all entries, sorted so that a folder precedes its content. */
+/** Adds parent folders, and sorts entries so that folders precede their content. */
 export function withFolders(entries: readonly Entry[]): Entry[] {
   const all = new Map(entries.map((entry) => [entry.path, entry]))
   for (const { path } of entries) {
@@ -28,7 +26,7 @@ export function withFolders(entries: readonly Entry[]): Entry[] {
 }
 
 /**
- * Creates a tar archive in which all entries belong to root and have the same modification time.
+ * All entries belong to root.
  * @throws {Error} if a path is too long for the format
  */
 export function makeTar(entries: readonly Entry[], mtime: Date): Buffer {

@@ -3,8 +3,8 @@ import { type DebianProgram, findDebianProgram, installCommand } from './debian-
 import { findProgram } from './find-program.ts'
 
 /**
- * Returns the path of `bwrap`: the installed program, or else one from the Debian package. If neither is available,
- * reports how to install bubblewrap and returns undefined.
+ * Returns the path of `bwrap`: the installed program or one from a Debian package.
+ * If neither is available, reports how to install it and returns undefined.
  */
 export async function findBubblewrap(report: (line: string) => void): Promise<string | undefined> {
   const installed = findProgram('bwrap')
@@ -16,10 +16,7 @@ export async function findBubblewrap(report: (line: string) => void): Promise<st
   return undefined
 }
 
-/**
- * Returns the path of an executable that runs the program. If the program's libraries had to be downloaded too, the
- * executable is a wrapper script that sets LD_LIBRARY_PATH.
- */
+/** If libraries were downloaded too, returns a wrapper script that sets LD_LIBRARY_PATH. */
 function runnable({ path, environment }: DebianProgram): string {
   const libraries = environment.LD_LIBRARY_PATH
   if (libraries === undefined) return path

@@ -1,7 +1,7 @@
 /**
- * Obtains programs from Debian packages that are not installed: apt downloads and verifies a package, and dpkg unpacks
- * it into a cache folder. This takes a few seconds the first time, does not require root access and does not change the
- * system.
+ * Downloads programs from Debian packages into a cache folder, without root access and without system
+ * changes.
+ * apt verifies the packages. The first download takes a few seconds.
  */
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, symlinkSync } from 'node:fs'
 import { homedir } from 'node:os'
@@ -16,17 +16,14 @@ export interface DebianProgram {
 
 interface WantedPackage {
   package: string
-  /** Path of the program in the package. */
+  /** Path in the package. */
   program: string
-  /** Name under which the program must be started, if it differs from the file name. */
+  /** Name to start the program with, if different from the file name. */
   as?: string
   report: (line: string) => void
 }
 
-/**
- * Returns the program from the cache or from Debian's repository. Returns undefined if the system has no apt. If the
- * download fails, reports the error and returns undefined.
- */
+/** Returns undefined if the system has no apt, or if the download fails. Reports download errors. */
 export async function findDebianProgram(wanted: WantedPackage): Promise<DebianProgram | undefined> {
   if (['apt-get', 'dpkg', 'dpkg-deb'].some((tool) => findProgram(tool) === undefined)) return undefined
   const cache = join(cacheFolder(), 'debian', await release())
@@ -40,7 +37,7 @@ export async function findDebianProgram(wanted: WantedPackage): Promise<DebianPr
   }
 }
 
-/** Returns the command that installs a package with this system's package manager. */
+/** Returns the install command of this system's package manager. */
 export function installCommand(names: {
   debian: string
   fedora: string
@@ -60,7 +57,7 @@ function cacheFolder(): string {
   return join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'sandlot')
 }
 
-/** Returns the system's release and architecture, which determine the binaries that run on it. */
+/** Release and architecture, which determine compatible binaries. */
 async function release(): Promise<string> {
   const architecture = (await run(['dpkg', '--print-architecture'])).trim()
   const system = await run(['sh', '-c', '. /etc/os-release; echo "$ID-$VERSION_ID"'])
@@ -77,19 +74,19 @@ async function fetchInto(folder: string, cache: string, wanted: WantedPackage) {
     const program = join(work, 'root', wanted.program)
     if (!existsSync(program)) throw new Error(`it does not contain ${wanted.program}`)
     if (wanted.as !== undefined) symlinkSync(basename(program), join(program, '..', wanted.as))
-    // The rename ensures that the folder is never incomplete. Another process may have created it first.
+    // The rename makes the folder appear complete. Another process may have created it first.
     if (!existsSync(folder)) renameSync(join(work, 'root'), folder)
   } finally {
     rmSync(work, { recursive: true, force: true })
   }
 }
 
-/** Downloads a package and its missing dependencies. Returns the paths of the .deb files. */
+/** Downloads a package and missing dependencies. Returns the paths of the .deb files. */
 async function download(name: string, work: string, aptFolder: string): Promise<string[]> {
   try {
     return await downloadWith([], name, work)
   } catch {
-    // The package lists are missing or outdated. Downloads separate lists instead of changing the system's.
+    // The system's package lists are missing or outdated. Uses separate lists instead.
     const lists = join(aptFolder, 'lists')
     mkdirSync(join(lists, 'partial'), { recursive: true })
     const options = ['-o', `Dir::State::lists=${lists}`]
@@ -101,7 +98,7 @@ async function download(name: string, work: string, aptFolder: string): Promise<
 async function downloadWith(options: string[], name: string, work: string): Promise<string[]> {
   const simulate = ['--simulate', '--no-install-recommends', 'install', name]
   const plan = await run(apt(work, [...options, ...simulate]), { cwd: work, environment: quiet() })
-  // apt prints one line per missing package: `Inst redis-tools (5:7.0.15-1 Debian:12.5/stable [amd64])`.
+  // Matches lines such as `Inst redis-tools (5:7.0.15-1 Debian:12.5/stable [amd64])`.
   const missing = [...plan.matchAll(/^Inst (\S+) (?:\[\S+\] )?\((\S+) /gm)].map(
     (line) => `${line[1]}=${line[2]}`,
   )
@@ -113,8 +110,8 @@ async function downloadWith(options: string[], name: string, work: string): Prom
 }
 
 /**
- * Returns an apt-get command that uses its own temporary files and runs as the current user. When started as root,
- * apt-get would by default switch to a user that cannot write to the cache folder.
+ * Uses temporary files and the current user. As root, apt-get would switch to a user without access to the
+ * cache.
  */
 function apt(work: string, args: string[]): string[] {
   const options = [`Dir::Cache=${work}`, 'APT::Sandbox::User=', 'Debug::NoLocking=true']
@@ -134,7 +131,7 @@ function locate(folder: string, wanted: WantedPackage): DebianProgram {
   }
 }
 
-/** Returns the folders that contain downloaded shared libraries, such as `usr/lib/x86_64-linux-gnu`. */
+/** Folders with downloaded shared libraries, such as `usr/lib/x86_64-linux-gnu`. */
 function libraryFolders(folder: string): string[] {
   const files = ['usr/lib', 'lib']
     .map((place) => join(folder, place))

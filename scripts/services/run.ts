@@ -1,4 +1,4 @@
-/** Runs a program until it exits. Its output is not printed, but if it fails, the error includes the last lines. */
+/** Runs a program without printing output. An error includes the last lines. */
 import { spawn } from 'node:child_process'
 import type { Watchdog } from '../supervisor/watchdog.ts'
 
@@ -6,13 +6,13 @@ export interface RunOptions {
   input?: string
   cwd?: string
   environment?: Record<string, string | undefined>
-  /** Watchdog that kills the program if this process exits. */
+  /** Kills the program if this process exits. */
   watchdog?: Watchdog
 }
 
 /**
- * Runs a program and returns its stdout.
- * @throws if the program fails; the message includes the last lines of its output
+ * Returns stdout.
+ * @throws if the program fails, with the last lines of output
  */
 export function run(command: string[], options: RunOptions = {}): Promise<string> {
   const [program, ...args] = command
@@ -21,7 +21,7 @@ export function run(command: string[], options: RunOptions = {}): Promise<string
       cwd: options.cwd,
       env: options.environment ?? process.env,
       stdio: 'pipe',
-      // Starts a separate process group, because Ctrl-C in the terminal must not interrupt an initdb.
+      // A separate process group, because Ctrl-C must not interrupt an initdb.
       detached: options.watchdog !== undefined,
     })
     if (child.pid !== undefined) options.watchdog?.guard('application', child.pid)

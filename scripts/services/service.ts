@@ -1,7 +1,4 @@
-/**
- * Starts and stops database processes. The caller, which is the stack or the test setup, decides how to handle an
- * unexpected exit.
- */
+/** Starts and stops database processes. Callers handle unexpected exits. */
 import { spawn } from 'node:child_process'
 import { closeSync, openSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -12,27 +9,25 @@ export interface Service {
   name: string
   command: string[]
   environment?: Record<string, string | undefined>
-  /** Path of the file that receives the process's output. */
+  /** File for the process's output. */
   log: string
-  /** Signal that shuts down the process gracefully, even if clients are connected. */
+  /** Shuts down gracefully even while clients are connected. */
   stopSignal: 'SIGINT' | 'SIGTERM'
-  /** Returns true if the process with this PID accepts connections. */
+  /** True if the process accepts connections. */
   isReady(pid: number): Promise<boolean>
 }
 
 export interface RunningService {
   pid: number
-  /** Resolves when the process has exited, with a description such as `exit code 1` or `SIGKILL`. */
+  /** Resolves with a description such as `exit code 1` or `SIGKILL`. */
   ended: Promise<string>
-  /**
-   * Stops the process gracefully, and kills it if it is still running after `graceMs` milliseconds (10 s by default).
-   */
+  /** Stops gracefully. Kills the process after `graceMs` milliseconds, 10 s by default. */
   stop(graceMs?: number): Promise<void>
 }
 
 /**
- * Starts a service and waits until it accepts connections.
- * @throws if the process exits or is not ready within 60 s; the message includes the last lines of its log
+ * Waits until the service accepts connections.
+ * @throws if the process exits or is not ready within 60 s, with the last lines of the log
  */
 export async function startService(service: Service, watchdog: Watchdog): Promise<RunningService> {
   const running = launch(service, watchdog)
@@ -69,7 +64,7 @@ function launch(service: Service, watchdog: Watchdog): RunningService {
   watchdog.guard('database', pid)
   const ended = new Promise<string>((resolve) => {
     child.on('exit', (code, signal) => {
-      // Kills the rest of the group, because child processes of a killed database may still have its files open.
+      // Children of a killed database may still have files open.
       signalGroup(pid, 'SIGKILL')
       watchdog.forget(pid)
       resolve(signal ?? `exit code ${code}`)
@@ -87,7 +82,7 @@ function launch(service: Service, watchdog: Watchdog): RunningService {
   }
 }
 
-/** Sends a signal to a process group, or only checks that it exists (signal 0). Returns false if the group is gone. */
+/** Signal 0 only checks. Returns false if the group is gone. */
 export function signalGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(-pid, signal)

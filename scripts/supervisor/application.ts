@@ -1,4 +1,4 @@
-/** Runs a process of the Procfile, which is a shell command, in a separate process group. */
+/** Runs a shell command of the Procfile in a separate process group. */
 import { spawn } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { root } from '../root.mjs'
@@ -13,13 +13,13 @@ export interface Application {
   print: (line: string) => void
 }
 
-/** Time that a stopped application has to drain before it is killed, in milliseconds. */
+/** Drain time in milliseconds before a stopped application is killed. */
 export const graceMs = 15_000
 
 export async function startApplication(application: Application, watchdog: Watchdog): Promise<KeptProcess> {
   const child = spawn('/bin/sh', ['-c', withoutShell(application.command)], {
     cwd: root,
-    // Starts a separate process group, so that Ctrl-C reaches only this process, which stops everything in order.
+    // Ctrl-C must only reach this process, which stops everything in order.
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],
     env: application.environment,
@@ -32,11 +32,11 @@ export async function startApplication(application: Application, watchdog: Watch
   let stopping = false
   const ended = new Promise<string>((resolve) => {
     child.on('exit', (code, signal) => {
-      // Kills remaining processes of the group, because they would keep ports in use. During a stop, they may use the
-      // grace period, because the shell of a compound command exits before its program.
+      // Remaining processes would keep ports in use. During a stop they have a grace period, because the
+      // shell of a compound command exits before its program.
       if (!stopping) signalGroup(pid, 'SIGKILL')
       const how = signal ?? `exit code ${code}`
-      // Waits for the last output, but not for a process in another session that keeps the pipe open.
+      // Waits for the last output, but not for detached processes that keep the pipe open.
       child.on('close', () => resolve(how))
       setTimeout(() => resolve(how), 200)
     })
@@ -56,15 +56,12 @@ export async function startApplication(application: Application, watchdog: Watch
   }
 }
 
-/** Prefixes a simple command with `exec`, so that the command replaces the shell and reports its own exit status. */
+/** `exec` makes a simple command replace the shell and report its own exit status. */
 function withoutShell(command: string): string {
   return /^[\w./][^;&|<>()`$]*$/.test(command) ? `exec ${command}` : command
 }
 
-/**
- * Runs an application and waits until it exits.
- * @throws if it does not exit with code 0
- */
+/** @throws if the exit code is not 0 */
 export async function runApplication(name: string, application: Application, watchdog: Watchdog) {
   const { ended } = await startApplication(application, watchdog)
   const how = await ended

@@ -1,13 +1,12 @@
-/** Checks that the cluster is prepared for sandboxes, before anything is started. */
+/** Checks that the cluster is ready for sandboxes. */
 import { WrongSettings } from './keep-running.ts'
 
 /**
- * Checks the setup of the cluster. An unreachable cluster is not an error, because workers wait until it is reachable.
- * @param environment environment variables of `npm start`
- * @throws {WrongSettings} if the setup is incomplete; the message contains the command to run
+ * An unreachable cluster is not an error, because workers wait for it.
+ * @throws {WrongSettings} if the setup is incomplete, with the command to run
  */
 export async function guardCluster(environment: Record<string, string | undefined>): Promise<void> {
-  // If KUBECONFIG is missing, the worker reports it.
+  // The worker reports a missing KUBECONFIG.
   if (environment.SANDBOX_DRIVER !== 'kubernetes' || !environment.KUBECONFIG) return
   // Imported on demand, because the Kubernetes client takes half a second to load.
   const { checkSetup } = await import('../../workers/drivers/kubernetes/setup.ts')

@@ -1,4 +1,4 @@
-/** Manages `.data/`, which contains all data of a clone. It is private to its owner and used by one stack at a time. */
+/** `.data/` contains all data of a clone. Only its owner and one stack at a time may use it. */
 import { createHash } from 'node:crypto'
 import { chmodSync, lstatSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,7 +8,6 @@ import { root } from '../root.mjs'
 import type { StackSettings } from './stack-settings.ts'
 import { startWatchdog, type Watchdog } from './watchdog.ts'
 
-/** Creates `.data/` if it is missing, makes it private, and returns its path. */
 export function prepareDataFolder(): string {
   const data = join(root, '.data')
   try {
@@ -21,7 +20,7 @@ export function prepareDataFolder(): string {
 }
 
 /**
- * Locks the data folder until this process exits, so that no second stack can take over the sockets.
+ * Locks the data folder until this process exits, to protect the sockets.
  * @throws a user-facing error if another stack is running
  */
 export function guardDataFolder(data: string) {
@@ -32,7 +31,7 @@ export function guardDataFolder(data: string) {
   )
 }
 
-/** Waits until the previous run's watchdog has stopped all processes of that run. */
+/** Waits until the previous watchdog has stopped its processes. */
 export async function waitForWatchdog(data: string): Promise<void> {
   while (lockHolder(join(data, 'watchdog.lock')) !== undefined) await sleep(20)
 }
@@ -48,8 +47,8 @@ export function openWatchdog(data: string, { driver, localDirectory }: StackSett
 }
 
 /**
- * Returns the folder for the database sockets. It is inside the data folder, or in /tmp if that path would be too long:
- * a socket path can be at most 107 bytes long, and some clients allow fewer.
+ * Folder for database sockets: in the data folder, or in /tmp if the path would be too long.
+ * Socket paths are limited to 107 bytes, or less by some clients.
  */
 export function socketPath(data: string): string {
   const inside = join(data, 'run')
@@ -65,10 +64,7 @@ export function socketFolder(data: string, watchdog: Watchdog): string {
   return folder
 }
 
-/**
- * Creates a folder that only its owner can access.
- * @throws if another user has created it, which is possible in /tmp
- */
+/** @throws if another user created the folder, which is possible in /tmp */
 function makePrivate(folder: string) {
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   const found = lstatSync(folder)

@@ -1,4 +1,4 @@
-/** Starts PostgreSQL and Redis, and finds bubblewrap, except for those that the settings specify. */
+/** Starts PostgreSQL and Redis and finds bubblewrap, except those that the settings specify. */
 import { join } from 'node:path'
 import { findBubblewrap } from '../services/bubblewrap.ts'
 import { postgresUrl, preparePostgres } from '../services/postgres.ts'
@@ -9,10 +9,7 @@ import { keepRunning, type Stoppable } from './keep-running.ts'
 import type { FoundServices, StackSettings } from './stack-settings.ts'
 import type { Watchdog } from './watchdog.ts'
 
-/**
- * Starts the databases that the settings do not specify.
- * @param running receives each database once it has started, so that the caller can stop it if a later step fails
- */
+/** @param running receives each started database, so that the caller can stop it after a failure */
 export async function startDatabases(
   data: string,
   given: StackSettings,

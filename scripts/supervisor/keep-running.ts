@@ -1,36 +1,33 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 export interface KeptProcess {
-  /** Resolves when the process has exited, with a description such as `exit code 1` or `SIGKILL`. */
+  /** Resolves with a description such as `exit code 1` or `SIGKILL`. */
   ended: Promise<string>
-  /** Stops the process and waits until it has exited. */
   stop(): Promise<void>
 }
 
-/** Invalid settings, which a restart would not fix. The message is printed to the terminal. */
+/** Invalid settings, which a restart would not fix. */
 export class WrongSettings extends Error {}
 
-/** Creates the error for a process that exited because of invalid settings and has already printed the details. */
+/** Error for a process that has already printed what is wrong with the settings. */
 const wrongSettingsOf = (name: string) =>
   new WrongSettings(`${name} reports invalid settings (exit code 2). Fix them and start again.`)
 
 export type Stoppable = Pick<KeptProcess, 'stop'>
 
-/** Delay before the first restart, in milliseconds. The delay doubles after each further exit. */
+/** Milliseconds before the first restart. Each further exit doubles the delay. */
 const initialDelay = 500
-/** Maximum delay before a restart, in milliseconds. */
+/** Maximum delay in milliseconds. */
 const maxDelay = 30_000
-/** Exit description of an API or worker with invalid settings, which a restart would not fix. */
+/** Exit of an API or worker with invalid settings. */
 const wrongSettingsExit = 'exit code 2'
-/** Time that a process must run to count as healthy, in milliseconds. A healthy process resets the backoff. */
+/** Running time in milliseconds after which the delay is reset. */
 const healthyAfter = 30_000
 
 /**
- * Starts a process, and restarts it whenever it exits.
- * @param start resolves when the process is running; an error from the first start is thrown, and later starts are
- *   retried
- * @param report prints to the terminal
- * @param onWrongSettings called instead of restarting a process that exited because of invalid settings
+ * Restarts a process whenever it exits.
+ * @param start resolves when the process is running. Only the first error is thrown.
+ * @param onWrongSettings called instead of a restart after an exit because of invalid settings
  */
 export async function keepRunning(
   name: string,
@@ -70,7 +67,7 @@ export async function keepRunning(
         return undefined
       })
     }
-    // stop() was called while the process was starting.
+    // stop() was called during the start.
     await current?.stop()
   }
 }

@@ -1,4 +1,4 @@
-/** Prints the output of all processes. Each line is prefixed with the process's name. */
+/** Prefixes each output line with the process's name. */
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import { prettyFactory } from 'pino-pretty'
@@ -6,9 +6,8 @@ import { prettyFactory } from 'pino-pretty'
 const colors = [36, 33, 32, 35, 34, 31]
 
 /**
- * Opens stdout for the output of the processes. Logs are formatted if stdout is a terminal and NODE_ENV is not
- * `production`, and unchanged otherwise.
- * @returns a function that takes a process's name and returns the function that prints its lines
+ * Formats logs on a terminal, unless NODE_ENV is `production`.
+ * @returns a function that takes a process's name and returns a line printer
  */
 export function openOutput(names: string[], production: boolean) {
   const stream = process.stdout
@@ -21,7 +20,7 @@ export function openOutput(names: string[], production: boolean) {
     translateTime: 'SYS:HH:MM:ss.l',
   })
   const width = Math.max(...names.map((name) => name.length))
-  // Ignores write errors, because the terminal or pipe may be closed.
+  // The terminal or pipe may be closed.
   stream.on('error', () => {})
   return (name: string) => {
     const label = `${name.padEnd(width)} | `
@@ -34,7 +33,7 @@ export function openOutput(names: string[], production: boolean) {
   }
 }
 
-/** Calls `print` for each line of a stream, including an incomplete last line. */
+/** Includes an incomplete last line. */
 export function eachLine(stream: Readable, print: (line: string) => void): void {
   createInterface({ input: stream }).on('line', print)
 }

@@ -4,10 +4,10 @@ import type { StackSettings } from './stack-settings.ts'
 type Setting = 'PORT' | 'INTERNAL_PORT' | 'RPC_PORT'
 
 /**
- * Plans the processes of the Procfile and chooses their ports.
- * @param report called with a message for each default port that is not free and has been replaced
- * @returns the processes with their names: `worker`, or `worker.1`, `worker.2` and so on if there are several
- * @throws a user-facing error if a port that the user has set is not free
+ * Plans the Procfile's processes and chooses their ports.
+ * @param report called for each default port that is not free
+ * @returns processes with names: `worker`, or `worker.1`, `worker.2` if there are several
+ * @throws a user-facing error if a port set by the user is not free
  */
 export async function planProcesses(
   commands: Map<string, string>,
@@ -26,7 +26,7 @@ export async function planProcesses(
   const countOf = (wanted: string) => processes.filter(({ kind }) => kind === wanted).length
   const counts = { PORT: countOf('api'), INTERNAL_PORT: processes.length, RPC_PORT: countOf('worker') }
   const chosen: Record<Setting, number[]> = { PORT: [], INTERNAL_PORT: [], RPC_PORT: [] }
-  // Reserves the ports that the user has set first, so that no default uses them.
+  // Reserves the user's ports first.
   const order = (Object.keys(counts) as Setting[]).sort(
     (a, b) => Number(ports[b].isSet) - Number(ports[a].isSet),
   )
@@ -39,7 +39,7 @@ export async function planProcesses(
   }
   return processes.map((planned, index) => ({
     ...planned,
-    /** Every process has an internal port. APIs also have a port for clients, and workers a port for RPCs. */
+    /** All processes have an internal port. APIs also have a client port, and workers an RPC port. */
     ports: {
       INTERNAL_PORT: String(chosen.INTERNAL_PORT[index]),
       ...(planned.kind === 'api' && { PORT: String(chosen.PORT.shift()) }),
@@ -51,9 +51,9 @@ export async function planProcesses(
 interface PortNeed {
   setting: Setting
   host: string
-  /** First port to use. 0 means that any free ports can be used. */
+  /** First port to use. 0 means any free port. */
   first: number
-  /** Whether the user has set the port. A default port that is not free is replaced with a different one. */
+  /** If false, a port that is not free is replaced. */
   isSet: boolean
   count: number
 }
@@ -61,7 +61,7 @@ interface PortNeed {
 async function choosePorts({ setting, host, first, isSet, count }: PortNeed, report: (line: string) => void) {
   const ports: number[] = []
   for (let wanted = first; ports.length < count; ) {
-    // getPort returns no port twice.
+    // getPort never returns a port twice.
     const port = await getPort({ host, port: wanted === 0 ? 0 : portNumbers(wanted, 65_535) })
     if (wanted !== 0 && port !== wanted) {
       const problem = `Port ${wanted} on ${host} is not free`

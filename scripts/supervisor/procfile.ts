@@ -1,8 +1,7 @@
 /**
- * Parses a Procfile, whose lines have the form `name: command`.
- * @returns the `release` command, which runs before everything else, and the shell command of each kind of process, in
- *   the order of the file
- * @throws if a line does not have this form
+ * Parses lines of the form `name: command`.
+ * @returns the `release` command, which runs first, and the command of each kind of process
+ * @throws if a line has a different form
  */
 export function parseProcfile(text: string) {
   const lines = text.split('\n').map((line) => line.trim())

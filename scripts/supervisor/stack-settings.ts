@@ -1,4 +1,4 @@
-/** Reads the settings of `npm start` from flags, the environment and .env, and generates missing keys. */
+/** Reads the settings of `npm start` from flags, the environment and .env. Generates missing keys. */
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { delimiter, dirname, join, resolve } from 'node:path'
@@ -10,7 +10,7 @@ import { compileCache, readDotEnv, root } from '../root.mjs'
 
 const defaults = z.object(settingGroups.Addresses).parse({})
 
-/** Database URLs and the path of bubblewrap, either as set by the user or as determined by the stack. */
+/** URLs and the path of bubblewrap, either configured or determined by the stack. */
 export interface FoundServices {
   databaseUrl: string
   redisUrl: string
@@ -18,8 +18,7 @@ export interface FoundServices {
 }
 
 /**
- * Reads the settings of `npm start`. Variables that the environment does not set are read from .env.
- * @param args command-line arguments, such as `--workers 3` or `--apis 2`
+ * @param args for example `--workers 3` or `--apis 2`
  * @throws a user-facing error if an argument or a setting is invalid
  */
 export function readStackSettings(args: string[], dataFolder: string) {
@@ -30,7 +29,7 @@ export function readStackSettings(args: string[], dataFolder: string) {
     host: env.HOST || defaults.HOST,
     internalHost: env.INTERNAL_HOST || defaults.INTERNAL_HOST,
     ports: { PORT: port('PORT'), INTERNAL_PORT: port('INTERNAL_PORT'), RPC_PORT: port('RPC_PORT') },
-    /** Number of processes to run for each name in the Procfile. One process is run for any other name. */
+    /** Processes per Procfile name. Default: one. */
     counts: new Map([
       ['worker', whole('WORKERS', values.workers ?? (env.WORKERS || '1'), 100)],
       ['api', whole('APIS', values.apis ?? (env.APIS || '1'), 100)],
@@ -46,7 +45,7 @@ export function readStackSettings(args: string[], dataFolder: string) {
 
 export type StackSettings = ReturnType<typeof readStackSettings>
 
-/** Reads a port setting. 0 means any free port. */
+/** 0 means any free port. */
 function port(setting: 'PORT' | 'INTERNAL_PORT' | 'RPC_PORT') {
   const text = process.env[setting]
   return { first: whole(setting, text || defaults[setting], 65_535), isSet: Boolean(text) }
@@ -61,7 +60,7 @@ function whole(name: string, text: string | number, max: number): number {
 export const secretFile = (name: 'JWT_SECRET' | 'SECRETS_KEY', dataFolder: string): string =>
   join(dataFolder, name.toLowerCase().replace('_', '-'))
 
-/** Returns a key from the environment, or generates one and stores it in a file that only its owner can read. */
+/** Generated keys are stored in a file that only its owner can read. */
 function keepSecret(name: 'JWT_SECRET' | 'SECRETS_KEY', dataFolder: string): string {
   const given = process.env[name]
   if (given) return given
@@ -74,7 +73,7 @@ function keepSecret(name: 'JWT_SECRET' | 'SECRETS_KEY', dataFolder: string): str
   return readFileSync(file, 'utf8').trim()
 }
 
-/** Returns the environment variables that contain the keys for a kind of process. Only workers receive KUBECONFIG. */
+/** Environment variables with keys. Only workers receive KUBECONFIG. */
 export function keyEnvironment(kind: string, dataFolder: string): Record<string, string | undefined> {
   if (kind !== 'api' && kind !== 'worker') return {}
   const keys = keysFor(kind, {
@@ -85,7 +84,7 @@ export function keyEnvironment(kind: string, dataFolder: string): Record<string,
   return kind === 'worker' ? { ...keys, KUBECONFIG: process.env.KUBECONFIG } : keys
 }
 
-/** Returns the environment that all processes share. The keys and ports of each process are added later. */
+/** The environment of all processes, without keys and ports. */
 export function childEnvironment(
   settings: StackSettings,
   { databaseUrl, redisUrl, bwrap }: FoundServices,
@@ -93,12 +92,12 @@ export function childEnvironment(
   return {
     ...process.env,
     KUBECONFIG: undefined,
-    // Makes `node` in the Procfile run the current Node binary.
+    // `node` in the Procfile must be the current Node binary.
     PATH: [dirname(process.execPath), join(root, 'node_modules', '.bin'), process.env.PATH].join(delimiter),
     NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? compileCache,
     DATABASE_URL: databaseUrl,
     REDIS_URL: redisUrl,
-    // Each kind of process receives different keys, and a migration receives none.
+    // Each kind of process receives different keys. Migrations receive none.
     JWT_SECRET: undefined,
     SECRETS_KEY: undefined,
     SECRETS_PUBLIC_KEY: undefined,

@@ -1,4 +1,4 @@
-/** Starts the databases and the Procfile's processes of this clone, and stops them in reverse order. */
+/** Starts the databases and the Procfile's processes, and stops them in reverse order. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { destroyAllSandboxes } from '../../workers/drivers/local/destroy-all.ts'
@@ -17,18 +17,15 @@ import { childEnvironment, keyEnvironment, readStackSettings, type StackSettings
 import type { Watchdog } from './watchdog.ts'
 
 export interface Stack {
-  /** Resolves with the API's URL when the API is ready. Rejects with a user-facing error if the start fails. */
+  /** Resolves with the API's URL. Rejects with a user-facing error if the start fails. */
   ready: Promise<string>
-  /** Rejects with a user-facing error if the stack cannot continue, during the start or later. */
+  /** Rejects with a user-facing error when the stack cannot continue. */
   failed: Promise<never>
-  /** Stops all running processes, applications first. */
+  /** Stops applications first. */
   stop(): Promise<void>
 }
 
-/**
- * Starts the stack.
- * @param args command-line arguments, such as `--workers 3` or `--apis 2`
- */
+/** @param args for example `--workers 3` or `--apis 2` */
 export function startStack(args: string[], report: (line: string) => void): Stack {
   const applications: Stoppable[] = []
   const databases: Stoppable[] = []
@@ -49,7 +46,7 @@ export function startStack(args: string[], report: (line: string) => void): Stac
     await guardCluster(process.env)
     watchdog = openWatchdog(data, settings)
 
-    // The service does not need the client, so a failed build is only reported.
+    // Not needed by the service, so a failed build is only reported.
     const client = buildCli().catch((error: Error) =>
       report(`The client could not be built: ${error.message}`),
     )

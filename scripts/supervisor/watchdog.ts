@@ -1,24 +1,24 @@
 /**
- * Stops all processes of the stack, even if this process is killed with SIGKILL. The watchdog is a shell that reads the
- * IDs of the started process groups from a pipe, and stops these groups when the pipe closes. The shell runs in a
- * separate session, so Ctrl-C and signals to this process's group do not reach it.
+ * Stops the whole stack even if this process is killed.
+ * A shell reads process groups from a pipe, and stops them when the pipe closes. Its own session shields it
+ * from Ctrl-C.
  */
 import { spawn } from 'node:child_process'
 import { quote } from '../../shared/contract/shell-words.ts'
 
-/** The watchdog kills applications first. It then shuts down databases, which have 2 s to write their data. */
+/** Applications are killed first. Databases then have 2 s to write data. */
 export type Kind = 'application' | 'database'
 
 export interface Watchdog {
   pid: number
-  /** Registers a process group to stop when this process exits. `pid` is the PID of the group's leader. */
+  /** @param pid leader of a process group to stop when this process exits */
   guard(kind: Kind, pid: number): void
   forget(pid: number): void
-  /** Registers a folder to remove when this process exits, even after a regular stop. */
+  /** Removes a folder when this process exits, even after a regular stop. */
   remove(folder: string): void
-  /** Registers a command that runs when this process exits, between killing applications and stopping databases. */
+  /** Registers a command to run after applications were killed and before databases stop. */
   afterwards(command: string[]): void
-  /** Declares that everything has stopped. The watchdog then only removes the registered folders. */
+  /** After this call, the watchdog only removes folders. */
   dismiss(): void
 }
 
@@ -52,7 +52,7 @@ printf %s "$folders" | while IFS= read -r one; do rm -rf "$one"; done
 `
 
 export function startWatchdog(): Watchdog {
-  // Discards the shell's output: an inherited pipe would stay open, and its reader would wait for the shell.
+  // An inherited pipe would stay open, and its reader would wait for the shell.
   const shell = spawn('/bin/sh', ['-c', script], { detached: true, stdio: ['pipe', 'ignore', 'ignore'] })
   shell.unref()
   shell.stdin.on('error', () => {})

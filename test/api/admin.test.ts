@@ -1,4 +1,3 @@
-/** The commands of `npm run admin`, and their effects on accounts. */
 import { spawn } from 'node:child_process'
 import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
@@ -136,7 +135,7 @@ test('a password reset ends all logins but keeps the API keys', async () => {
   )
 })
 
-// Concurrent, because each waits for the reconciler, which ignores new rows for some seconds.
+// Concurrent, because the reconciler ignores rows that are only seconds old.
 test.concurrent('a suspended account cannot use its sandboxes, keys or logins until it is resumed', async () => {
   const [alice, bob] = [await world.account(), await world.account()]
   const sandboxes = [await create(alice), await create(alice)]
@@ -149,7 +148,7 @@ test.concurrent('a suspended account cannot use its sandboxes, keys or logins un
   const { email, password } = alice
   expect(await codeOf(callAs(world, {}, 'logIn', { body: { email, password } }))).toBe('account_suspended')
   expect(await codeOf(alice.call('listApiKeys'))).toBe('account_suspended')
-  // The reconciler deletes the pods without a job.
+  // The reconciler deletes pods even if no job does.
   await world.eventually(async () => {
     const rows = await world.db.query('select destroy_reason, reaped_at from sandbox where id = any(?)', [
       sandboxes,
@@ -221,7 +220,7 @@ test.concurrent('an account that is being deleted stays suspended until its last
   const refused = await adminWith({ DATABASE_URL: slow.settings.databaseUrl }, ['unsuspend', alice.email])
   expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('being deleted') })
   await slow.startWorker({ RECONCILE_INTERVAL_SECONDS: '0.1' })
-  // After several passes, the account still exists, because its sandbox is active.
+  // The account is not deleted yet, because its sandbox is still active.
   await slow.eventually(async () => (await listWorkers(slow)).length === 1, 10_000)
   const rows = () => slow.db.query('select id from account where id = ?', [alice.id])
   expect(await rows()).toHaveLength(1)

@@ -1,4 +1,4 @@
-/** The command allowlist in running sandboxes: existing variables and secrets, and its documented limits. */
+/** The allowlist in running sandboxes, where environment variables and secrets are already set. */
 import { beforeEach, expect, test } from 'vitest'
 import type { Account } from '../support/account.ts'
 import { shareWorld } from '../support/shared.ts'

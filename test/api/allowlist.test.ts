@@ -1,4 +1,3 @@
-/** The command allowlist over HTTP: setting, checking, enforcement for every kind of command, counts of refusals. */
 import { describe, expect, test } from 'vitest'
 import { newSandboxId } from '../../shared/data/ids.ts'
 import { bypasses, bypassList } from '../allowlist-bypasses.ts'
@@ -7,12 +6,12 @@ import { toolCall } from '../support/mcp.ts'
 import { insertSandbox } from '../support/rows.ts'
 import { shareWorld } from '../support/shared.ts'
 
-/** There is no worker, so an allowed command fails with another code. */
+/** Without a worker, an allowed command fails with a different error code. */
 const world = shareWorld({ workers: 0, apis: 2 })
 
 const sandboxOf = async (account: Account) => ({ id: await insertSandbox(world, account) })
 
-/** An account with this list from the start, so that no process has cached another one. */
+/** Sets the list before any request, so that no process has cached a different one. */
 async function accountWith(commands: string[]): Promise<Account> {
   const account = await world.account()
   await world.db.query('update account set allowlist = ?::jsonb where id = ?', [
@@ -149,7 +148,7 @@ test('every API process applies a new allowlist immediately', async () => {
   const params = await sandboxOf(alice)
   const run = (api: number) => codeOf(alice.call('execCommand', { params, body: { command: ['id'] }, api }))
   for (const commands of [['ls'], ['id']]) {
-    // Both have cached the previous list.
+    // Both processes have cached the previous list.
     await Promise.all([run(0), run(1)])
     await alice.call('setAllowlist', { body: { commands } })
     const expected = commands.includes('id') ? 'unavailable' : 'command_not_allowed'

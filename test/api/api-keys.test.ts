@@ -1,4 +1,3 @@
-/** API keys: creation, listing, expiry, rotation, revocation. */
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { request } from 'node:http'
@@ -85,7 +84,7 @@ test('every API process rejects a revoked key within a second', async () => {
 
 test('a request has no effect if its key is revoked while the body is being sent', async () => {
   const alice = await world.account()
-  // Cached, so that the head of the request passes authentication.
+  // Caches the key, so that the request passes authentication.
   await alice.call('getAccount')
   const body = JSON.stringify({ name: 'LATE', value: 'a value' })
   const outgoing = request(`${world.url()}/v1/secrets`, {
@@ -129,7 +128,7 @@ test('rejects an API key after its expires_at', async () => {
 
 test('many requests update last_used_at only once', async () => {
   const alice = await world.account()
-  // Within one minute, only the first process writes it.
+  // The time of last use is written once a minute.
   const at = new Date()
   await setClock(world.db, at)
   const read = async () => {

@@ -1,4 +1,3 @@
-/** Sign-up, login and the session token. */
 import { createHmac } from 'node:crypto'
 import jwt from 'jsonwebtoken'
 import { expect, test } from 'vitest'
@@ -62,7 +61,7 @@ test('returns the same error for a wrong password and an unknown address', async
   expect(words).toMatchObject({ status: 401, code: 'invalid_credentials' })
   expect(unknown.problem).toEqual({ ...words, request_id: expect.any(String) })
   expect(unknown.headers.get('www-authenticate')).toBe('Bearer')
-  // No account can have this address, so another error reveals nothing.
+  // An account can never have this address, so a different error reveals nothing.
   const malformed = await expectRefusal(logIn({ email: 'no address', password: '' }))
   expect(malformed.problem).toMatchObject({ status: 400, errors: [{ path: 'email' }] })
 })

@@ -1,4 +1,4 @@
-/** Rate limits: token buckets, exact over all API processes. */
+/** Rate limits, which are exact across API processes. */
 import { describe, expect, test } from 'vitest'
 import { Buckets } from '../../api/limits/rate-limit.ts'
 import { readPage } from '../../scripts/docs.ts'
@@ -34,7 +34,7 @@ interface Outcome {
   retryAfter: number
 }
 
-/** Sends a request for an unknown sandbox, which takes a token of `sandbox_ops`. */
+/** Requests an unknown sandbox, which takes one token. */
 async function operate(account: Account, api: number): Promise<Outcome> {
   return outcomeOf(account.call('viewFile', { params: { id: newSandboxId() }, query: { path: 'a' }, api }))
 }
@@ -58,7 +58,7 @@ async function outcomeOf(call: Promise<unknown>): Promise<Outcome> {
 
 const allowed = (outcomes: Outcome[]) => outcomes.filter(({ status }) => status !== 429)
 
-/** Number of whole tokens that are refilled in this time. */
+/** Number of whole tokens added in this time. */
 const refilled = (limit: number, ms: number) => Math.floor((ms * limit) / 60_000)
 
 test('each API process has its own buckets for reads and changes', async () => {
@@ -83,7 +83,6 @@ test('concurrent requests succeed exactly as often as the bucket has tokens', as
   const passed = allowed(outcomes)
   expect(passed.length).toBeGreaterThanOrEqual(limits.ops)
   expect(passed.length).toBeLessThanOrEqual(limits.ops + late)
-  // No token was used twice.
   if (late === 0) {
     const remaining = passed.map((outcome) => outcome.remaining).sort((a, b) => a - b)
     expect(remaining).toEqual(Array.from({ length: limits.ops }, (_, n) => n))
@@ -97,7 +96,7 @@ test('concurrent requests succeed exactly as often as the bucket has tokens', as
 
 test('exactly one more request succeeds after the Retry-After delay', async () => {
   const alice = await world.account()
-  // One token a minute, so that only the moved clock refills the bucket.
+  // One token per minute, so that only the moved clock refills the bucket.
   await world.db.query('update account set sandbox_ops_per_minute = 1 where id = ?', [alice.id])
   expect((await operate(alice, 0)).status).toBe(404)
   const { status, retryAfter } = await operate(alice, 1)
@@ -220,7 +219,7 @@ describe('buckets per address', () => {
     const refused = await signUp('{}', { api, from: '127.0.0.2', forwarded: '203.0.113.8' })
     expect(refused.status).toBe(429)
     expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0)
-    // Another address is another bucket.
+    // Each address has a separate bucket.
     expect(await statuses(1, { api, from: '127.0.0.3' })).toEqual([400])
   })
 
@@ -228,7 +227,7 @@ describe('buckets per address', () => {
     const api = await startStrict({ TRUSTED_PROXIES: '127.0.0.4, 10.0.0.0/8' })
     const proxy = { api, from: '127.0.0.4' }
     expect(await statuses(4, { ...proxy, forwarded: '198.51.100.1' })).toEqual([400, 400, 400, 429])
-    // Addresses further left were sent by the client, and are ignored.
+    // The client sent the addresses further to the left, so they are ignored.
     expect(await statuses(1, { ...proxy, forwarded: '203.0.113.99, 198.51.100.1' })).toEqual([429])
     // A second trusted proxy is skipped.
     expect(await statuses(1, { ...proxy, forwarded: '198.51.100.1, 10.1.2.3' })).toEqual([429])
@@ -284,10 +283,9 @@ describe('buckets per address', () => {
 })
 
 interface TestedBucket {
-  /** Its key in Redis. */
   key: string
   take(limit: number): Promise<unknown>
-  /** Takes tokens, and returns the expected refusal. */
+  /** Takes tokens, and returns the expected error. */
   refusal(limit: number): Promise<Problem>
 }
 
@@ -329,7 +327,7 @@ describe('buckets in Redis', () => {
       const { retryAfterSeconds = 0 } = await refusal(1)
       expect(retryAfterSeconds).toBeGreaterThan(0)
       expect(retryAfterSeconds).toBeLessThanOrEqual(60)
-      // As if that time had passed.
+      // Simulates the elapsed time.
       const [missing, us] = (await world.redis.get(key))!.split(' ')
       await world.redis.set(key, `${missing} ${Number(us) - retryAfterSeconds * 1e6}`)
       expect(await take(1)).toMatchObject({ limit: 1, remaining: 0 })
@@ -338,7 +336,7 @@ describe('buckets in Redis', () => {
 
   test('refills a bucket after the Redis clock steps back', async () => {
     await withBuckets('back', async ({ key, take, refusal }) => {
-      // Empty, with a time an hour in the future.
+      // An empty bucket whose time is an hour in the future.
       const [seconds] = await world.redis.time()
       await world.redis.set(key, `${60 * 60_000_000} ${(Number(seconds) + 3_600) * 1e6}`)
       expect(await refusal(60)).toMatchObject({ code: 'rate_limited', retryAfterSeconds: 1 })

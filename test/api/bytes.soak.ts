@@ -1,4 +1,4 @@
-/** Many random bytes, with a new seed for each run. */
+/** Sends many random bytes. Each run has a new seed. */
 import { seed } from '../support/seed.ts'
 import { testBytes } from './bytes.ts'
 

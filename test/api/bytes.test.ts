@@ -1,4 +1,4 @@
-/** A few random bytes with a fixed seed. bytes.soak.ts has more. */
+/** Sends a few random bytes with a fixed seed. bytes.soak.ts sends more. */
 import { testBytes } from './bytes.ts'
 
 testBytes(8, 20_261_124)

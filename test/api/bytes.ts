@@ -1,4 +1,6 @@
-/** Random bytes through every route: they are returned unchanged, rejected, or marked in the response. */
+/**
+ * Sends random bytes through every route. They are returned unchanged, rejected, or marked in the response.
+ */
 import { request } from 'node:http'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
@@ -12,17 +14,14 @@ import { shareSandbox } from '../support/shared.ts'
 
 const base64 = (bytes: Buffer) => bytes.toString('base64')
 const octal = (bytes: Buffer) => [...bytes].map((byte) => `\\${byte.toString(8).padStart(3, '0')}`).join('')
-/** Decodes bytes in a response: base64 in `odd` if they are not UTF-8. */
+/** The field `odd` contains the bytes in base64 if they are not UTF-8. */
 const bytesFrom = (text: string, odd: string | undefined): Buffer =>
   odd === undefined ? Buffer.from(text) : Buffer.from(odd, 'base64')
 
-/**
- * @param runs number of runs of each property
- * @param seed determines the bytes
- */
+/** @param runs number of runs per property */
 export function testBytes(runs: number, seed: number): void {
   console.info(`bytes: seed ${seed}`)
-  /** Checks a property. @param share of the runs, for a property with many requests */
+  /** @param share fraction of the runs, for properties that need many requests */
   const forAll = <T>(arbitrary: fc.Arbitrary<T>, hold: (value: T) => Promise<void>, share = 1) =>
     fc.assert(fc.asyncProperty(arbitrary, hold), {
       numRuns: Math.ceil(runs * share),
@@ -172,7 +171,7 @@ export function testBytes(runs: number, seed: number): void {
           expect([result.stdout, result.stderr]).toEqual([bytes.toString(), bytes.toString()])
       }))
 
-    /** Returns the response, or undefined for a text that was rejected. */
+    /** Returns undefined if the text was rejected. */
     async function unlessRefused<T>(call: Promise<Answer<T>>): Promise<T | undefined> {
       return await call.then(
         ({ body }) => body,
@@ -182,7 +181,7 @@ export function testBytes(runs: number, seed: number): void {
         },
       )
     }
-    /** Returns the content of a file, which is base64 if it contains a NUL. */
+    /** The content is base64 if the file contains a NUL byte. */
     const textOf = async (name: string) => {
       const { content, encoding } = await view(Buffer.from(name))
       return Buffer.from(content, encoding as 'base64').toString()

@@ -1,7 +1,4 @@
-/**
- * Generated clients from `/v1/openapi.json` can use every operation. Installs maintained generators from their
- * registries into a temporary folder, so it needs those and a Python with `venv`.
- */
+/** Tests clients generated from `/v1/openapi.json`. Needs package registries and a Python with `venv`. */
 import { execFile } from 'node:child_process'
 import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -17,7 +14,7 @@ const here = import.meta.dirname
 const installMs = 480_000
 
 const run = async (folder: string, file: string, ...args: string[]): Promise<string> => {
-  // The generator expects its formatter in the folder of its Python.
+  // The generator looks for its formatter next to the Python executable.
   const env = { ...process.env, PATH: `${join(folder, 'venv/bin')}:${process.env.PATH}` }
   const options = { cwd: folder, env, maxBuffer: 64 * 1024 * 1024 }
   const { stdout } = await promisify(execFile)(file, args, options).catch((error) => {
@@ -34,7 +31,7 @@ async function folderWithDocument(name: string): Promise<string> {
   return folder
 }
 
-/** The operations that a script used, which it prints last. */
+/** The script prints the operations that it used on its last line. */
 const doneOf = (printed: string): string[] => JSON.parse(printed.trim().split('\n').at(-1)!)
 
 const modules = {

@@ -70,7 +70,7 @@ test('an API process with a wrong clock bills correctly but finds no worker', as
   const env = { NODE_OPTIONS: `--import=${preload}`, CHAOS_WIRES: folder, CHAOS_CLOCK: clock }
   const api = world.apis.indexOf(await world.startApi(env))
   const alice = await world.account()
-  // The API may still use a list of workers from before the previous test's step.
+  // The API may have cached the workers before the clock step of the previous test.
   const params = await world.eventually(() => create(alice), recoverMs)
   writeFileSync(clock, String(10 * 60_000))
   const run = () =>

@@ -1,4 +1,4 @@
-/** Writes during another write or a command. file-pairs.ts tests every two concurrent operations. */
+/** Writes during other writes or commands. file-pairs.ts tests every pair of operations. */
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { describeOnEveryImageAtOnce } from '../support/drivers.ts'
@@ -25,7 +25,7 @@ describeOnEveryImageAtOnce('two operations on one file', ({ driver, env }) => {
     }
     for (const [name, ask] of Object.entries(ways)) {
       await sh('rm -f written other go; : >written; ln written other')
-      // Holds the lock of a write until the test ends it.
+      // Blocks a write until the test releases the lock.
       const lock =
         'if command -v flock >/dev/null; then flock 8; else ln -s /proc/$$/cmdline /tmp/.sandlot-turn; fi'
       const write = `printf first >written; until [ -e go ]; do sleep 0.2; done; printf '${whole}' >written`

@@ -1,4 +1,4 @@
-/** Commands that remove, or remove access to, every folder that a tenant can write: requests still work. */
+/** Requests succeed even after a command has removed every folder that a tenant can write. */
 import { expect, test } from 'vitest'
 import { describeOnBothDrivers } from '../support/drivers.ts'
 import { shareSandbox } from '../support/shared.ts'
@@ -11,7 +11,7 @@ describeOnBothDrivers('after harm to the folders of a sandbox', (driver) => {
   test.for([
     'chmod -R 644 .',
     'chmod 000 /workspace',
-    // All except /usr, which is large and read-only.
+    // Excludes /usr, which is large and read-only.
     'rm -rf /[!u]* 2>/dev/null',
     'chmod 000 /run/sandlot/*',
     'rm -rf /run/sandlot/*/*; chmod 000 /run/sandlot/* /run /tmp /dev/shm',

@@ -1,4 +1,4 @@
-/** Every route without a credential, with a wrong one, with the other kind, and with another account's ids. */
+/** Every route with missing, wrong and swapped credentials, and with ids from another account. */
 import { describe, expect, test } from 'vitest'
 import { makeApiKey } from '../../api/auth/api-keys.ts'
 import { Tokens } from '../../api/auth/tokens.ts'
@@ -10,7 +10,7 @@ import { shareWorld } from '../support/shared.ts'
 
 const world = shareWorld({ workers: 0 })
 
-/** Valid inputs of each route, so that only the id is invalid. */
+/** Valid inputs for each route, so that only the id is invalid. */
 const inputs: { [N in EndpointName]?: CallOptions<N> } = {
   createApiKey: { body: {} },
   execCommand: { body: { command: 'true' } },
@@ -36,7 +36,7 @@ const withId = guarded.filter((name) => 'params' in endpoints[name])
 const attempt = (name: EndpointName, credentials: { token?: string; key?: string }, params = {}) =>
   callAs(world, credentials, name, { ...inputs[name], params } as never)
 
-/** Sends this text as either kind of credential. */
+/** Sends the text as both kinds of credential. */
 const instead = (text: string) => ({ token: text, key: text })
 
 describe.each(guarded)('%s', (name) => {
@@ -54,7 +54,7 @@ describe.each(guarded)('%s', (name) => {
     ['nonsense', 'nonsense'],
   ])('rejects a request with %s', async (_, text) => {
     const refusal = await attempt(name, instead(text)).catch((error) => error)
-    // The prefix of a text identifies the wrong kind of credential.
+    // The prefix shows that this is the wrong kind of credential.
     const wrongKind = text.startsWith('sandlot_live_')
       ? credential === 'token'
       : text.includes('.') && credential === 'key'

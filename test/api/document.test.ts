@@ -1,4 +1,4 @@
-/** `/v1/openapi.json` is correct: valid requests are accepted, invalid ones rejected, and all responses documented. */
+/** Valid requests are accepted, invalid ones are rejected, and every response matches `/v1/openapi.json`. */
 import fc from 'fast-check'
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { Operation } from '../../api/http/docs-page.ts'
@@ -10,7 +10,6 @@ import { type Account, pathOf } from '../support/account.ts'
 import { shareSandbox } from '../support/shared.ts'
 import { near, operationsOf, type Part, type Place, partsOf, validatorOf } from './document.ts'
 
-/** Determines the requests. */
 const seed = 31
 
 const endpointOf = (name: string) => (endpoints as Record<string, Endpoint>)[name]!
@@ -43,7 +42,7 @@ describe('request schemas', () => {
   )
 })
 
-/** Valid requests of each operation, and as many invalid ones. */
+/** Number of valid and of invalid requests per operation. */
 const perOperation = 3
 
 function sidesOf(part: Part) {
@@ -109,7 +108,7 @@ describe('responses over HTTP', () => {
     })
   }
 
-  /** Adds ids of existing objects, unless the operation would delete them. */
+  /** Inserts ids of existing objects, except into operations that delete the object. */
   const withIds = (name: string, given: Given): Given => {
     if (!given.path) return given
     const id = name === 'destroySandbox' ? newSandboxId() : params.id
@@ -118,9 +117,9 @@ describe('responses over HTTP', () => {
     return { ...given, path: { ...given.path, ...Object.fromEntries(known) } }
   }
 
-  /** Changes values that JSON Schema cannot describe, and those that would take long. */
+  /** Replaces values that JSON Schema cannot exclude, and values that would make the request slow. */
   const withinReason = (name: string, { body, ...given }: Given): Given => {
-    // A random event id matches no call.
+    // A random event id does not belong to any call.
     if (name === 'resumeMcp') return { header: { ...(given.header as object), 'last-event-id': undefined } }
     if (name === 'execCommand') return { ...given, body: { ...(body as object), timeout_ms: 1000 } }
     if (name === 'createApiKey') {
@@ -133,7 +132,6 @@ describe('responses over HTTP', () => {
     return { ...given, body }
   }
 
-  /** Checks that the status, media type and fields of a response are documented. */
   const assertDocumented = async (operation: Operation, answer: Response) => {
     const described = operation.responses[answer.status]
     expect(described, `status ${answer.status}`).toBeDefined()
@@ -159,7 +157,7 @@ describe('responses over HTTP', () => {
     (operation) => [operation.operationId, operation] as const,
   )
 
-  // Operations on an account get a separate one, which they may delete.
+  // Account operations use a separate account, because they may delete it.
   const accountFor = (name: string): Account | Promise<Account> =>
     endpointOf(name).credential === 'token' ? world.account() : alice
 
@@ -176,7 +174,6 @@ describe('responses over HTTP', () => {
     },
   )
 
-  /** Sends a request, and checks the response against the document. */
   const sendAndCheck = async (name: string, account: Account, given: Given) => {
     const [, operation] = operations.find(([known]) => known === name)!
     return assertDocumented(operation, await send(name, account, given))
@@ -214,11 +211,9 @@ describe('responses over HTTP', () => {
   })
 })
 
-/** Removes undefined headers. */
 const definedOf = (headers: Record<string, string | undefined> = {}): Record<string, string> =>
   JSON.parse(JSON.stringify(headers))
 
-/** Whether a client can send the value unchanged. */
 function canBeSent(place: Place, value: unknown): boolean {
   if (place === 'body') return value !== undefined
   const texts = Object.values(value as object)

@@ -1,6 +1,4 @@
-/**
- * Generates requests from `/v1/openapi.json` near every limit. The Ajv validator determines which of them are valid.
- */
+/** Generates requests near every limit in `/v1/openapi.json`. Ajv decides which requests are valid. */
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import formats from 'ajv-formats'
 import fc from 'fast-check'
@@ -16,7 +14,6 @@ export interface Part {
   operationId: string
   place: Place
   schema: Schema
-  /** Whether the document allows the value. */
   isAllowed: (value: unknown) => boolean
 }
 
@@ -30,7 +27,7 @@ ajv.addKeyword({
       : bytesIn(value) <= most,
 })
 
-/** Bytes of a text, of the names and values of an object, or of the texts of a list, each with a terminating NUL. */
+/** Size in bytes of a text, an object's names and values, or a list of texts. Each text ends with a NUL. */
 function bytesIn(value: unknown): number {
   if (typeof value === 'string') return Buffer.byteLength(value)
   if (typeof value !== 'object' || value === null) return 0
@@ -40,7 +37,7 @@ function bytesIn(value: unknown): number {
     .reduce<number>((sum, each) => sum + bytesIn(each), 0)
 }
 
-/** Returns a function that compiles validators of the document's schemas. Compiling is slow, so they are cached. */
+/** Compiling a schema is slow, so validators are cached. */
 export function validatorOf({ components }: ApiDescription) {
   const { schemas } = components as { schemas: Record<string, Schema> }
   const made = new Map<Schema, ValidateFunction>()
@@ -60,7 +57,7 @@ export const operationsOf = ({ paths }: ApiDescription) =>
     })),
   )
 
-/** All parts of requests, by operation and place. */
+/** Parts of requests, grouped by operation and location. */
 export function partsOf(document: ApiDescription): Part[] {
   const compile = validatorOf(document)
   return operationsOf(document).flatMap(({ operationId, parameters, requestBody }) => {
@@ -79,7 +76,6 @@ export function partsOf(document: ApiDescription): Part[] {
   })
 }
 
-/** Combines parameters into the schema of one object. */
 function together(parameters: Operation['parameters']): Schema {
   const [exploded] = parameters.filter(({ explode }) => explode)
   const { minProperties, maxProperties, properties = {} } = exploded?.schema ?? {}
@@ -96,7 +92,7 @@ function together(parameters: Operation['parameters']): Schema {
   }
 }
 
-/** Parameters are texts. Converts those with a numeric schema to numbers. */
+/** Parameters are texts. Converts them to numbers if their schema is numeric. */
 const fromTexts = (value: unknown, { properties = {} }: Schema) =>
   Object.fromEntries(
     Object.entries(value as Record<string, string>).map(([name, text]) => [
@@ -139,7 +135,7 @@ function around(schema: Schema): fc.Arbitrary<unknown> {
               : type === 'integer'
                 ? numbersAround(schema)
                 : fc.boolean()
-  // Only the outermost object is always one.
+  // The outermost value must remain an object.
   return type === 'object' && schema.properties
     ? fitting
     : fc.oneof({ weight: 24, arbitrary: fitting }, { weight: 1, arbitrary: otherValues })
@@ -165,7 +161,7 @@ function objectsAround(schema: Schema): fc.Arbitrary<object> {
   const choice = [...oneOf.flatMap(({ required = [] }) => required), ...(not?.required ?? [])]
   return fc.tuple(unknown, fc.nat(), ...fields).map(([extra, at, ...given]) => {
     const value = Object.fromEntries([...given.flat(), ...extra] as [string, unknown][])
-    // Usually keeps only one of the alternatives.
+    // Usually keeps only one alternative.
     if (choice.length > 0 && at % 4 > 0) delete value[choice[at % choice.length]!]
     return value
   })
@@ -187,7 +183,7 @@ function numbersAround({ minimum = -10, maximum = 10 }: Schema): fc.Arbitrary<nu
   )
 }
 
-/** Texts that some fields reject, or whose length depends on the unit. */
+/** Texts that some fields reject, or whose length differs by unit. */
 const special = [
   '\0',
   '\n',
@@ -206,12 +202,12 @@ const special = [
   'é',
 ]
 
-/** More characters would only make requests slower. */
+/** Longer texts only slow the requests down. */
 const maxCharacters = 10_000
 
 const anyTexts = new Map<number, fc.Arbitrary<string>>()
 
-/** Cached, because the library lists all characters for each. */
+/** Cached, because fast-check lists all characters each time. */
 function anyText(maxLength: number): fc.Arbitrary<string> {
   const made = anyTexts.get(maxLength) ?? fc.string({ unit: 'binary', maxLength })
   anyTexts.set(maxLength, made)
@@ -250,10 +246,12 @@ function textsAround(schema: Schema): fc.Arbitrary<string> {
   )
 }
 
-/** Texts of a pattern without its lookaheads; none if the library does not support the pattern. */
+/**
+ * Texts that match the pattern without lookaheads. Returns none if fast-check does not support the pattern.
+ */
 function textsOf(pattern: string, { minLength = 0, maxLength }: Schema): fc.Arbitrary<string>[] {
   const plain = withoutLookahead(pattern)
-  // For a negated class, the library would build a list of gigabytes.
+  // fast-check would need gigabytes for a negated class.
   const isWide = /\[\^|\\S/.test(plain)
   if (isWide || !/[^^$]/.test(plain)) return []
   try {

@@ -1,4 +1,4 @@
-/** Every error code is produced once, with its documented status and title. */
+/** Triggers every error code, and checks its documented status and title. */
 import { chmodSync, copyFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import jwt from 'jsonwebtoken'
@@ -16,10 +16,9 @@ import { shareWorld } from '../support/shared.ts'
 
 const world = shareWorld({ env: { QUOTA_CONCURRENT_SANDBOXES: '100' } })
 
-/** Without workers, so that no sandbox becomes ready. */
+/** No workers, so sandboxes never become ready. */
 const idle = shareWorld({ workers: 0 })
 
-/** Calls a route so that it returns the code. */
 type Trigger = (alice: Account) => Promise<{ name: EndpointName; call: Promise<unknown> }>
 
 const triggers: Record<ErrorCode, Trigger> = {
@@ -49,7 +48,7 @@ const triggers: Record<ErrorCode, Trigger> = {
   origin_not_allowed: async (alice) =>
     calling(alice, 'getAccount', { headers: { origin: 'https://elsewhere.example' } }),
   host_not_allowed: async (alice) => {
-    // Such as `fetch` sends for a URL of this name; it would not send it otherwise.
+    // `fetch` sends this header for a URL with this name, and does not let callers set it.
     const headers = { authorization: `Bearer ${alice.key}`, host: 'elsewhere.example' }
     return { name: 'getAccount', call: refused('/v1/account', { headers }) }
   },
@@ -169,7 +168,7 @@ const triggers: Record<ErrorCode, Trigger> = {
   },
 }
 
-/** Slow requests, started before all others. */
+/** Slow requests start before all other requests. */
 let slowRequests: { slow: Promise<unknown>; starting: Promise<unknown> } | undefined
 beforeAll(async () => {
   const alice = await world.account()
@@ -209,7 +208,7 @@ test.each(codes)('returns the error %s as a problem document', async (code) => {
   const waits = status === 429 || status === 503 || code === 'sandbox_starting'
   expect(Number.isInteger(refusal.retryAfter)).toBe(waits)
   if (waits) expect(refusal.retryAfter).toBeGreaterThan(0)
-  // method_not_allowed belongs to no route.
+  // No route documents method_not_allowed.
   if (code !== 'method_not_allowed') expect(codesOf(endpoints[name])).toContain(code)
 })
 
@@ -245,7 +244,7 @@ test('a sandbox that fails to start reports the reason and is not billed', async
   })
 })
 
-/** Sends a request that `call` cannot send. */
+/** Sends requests that `call` does not support. */
 async function refused(path: string, request: RawRequest): Promise<never> {
   const { status, headers, text } = await send(`${world.url()}${path}`, request)
   throw new Refusal(status, new Headers(headers as Record<string, string>), JSON.parse(text))
@@ -262,7 +261,7 @@ async function sandboxOf(account: Account) {
   return { id: body.id }
 }
 
-/** A command in the background. */
+/** Starts a background command. */
 async function execOf(account: Account, command: string) {
   const params = await sandboxOf(account)
   const { body } = await account.call('execCommand', { params, body: { command, background: true } })
@@ -281,7 +280,7 @@ async function editing(
 const run = (account: Account, params: { id: string }, command: string) =>
   account.call('execCommand', { params, body: { command } })
 
-/** A world in which bubblewrap stops working once the worker has tried it. */
+/** bubblewrap stops working after the worker has checked it. */
 async function startBroken(): Promise<World> {
   const broken = await startWorld({ workers: 0 })
   const bwrap = join(broken.folder, 'bwrap')

@@ -64,7 +64,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     line.type('stty size\n')
     await line.shows('33 99')
     line.send({ type: 'resize', rows: 50, columns: 132 })
-    // Resizing is not ordered with input.
+    // Resizing and input are not ordered relative to each other.
     await world.eventually(async () => {
       line.type('stty size\n')
       return line.stdout().includes('50 132')
@@ -75,7 +75,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
 
   test('Ctrl-C interrupts the program that runs in the shell, but not the shell', async () => {
     const line = await shell()
-    // Its output shows that it is in the foreground. Before that, the shell receives and ignores Ctrl-C.
+    // The output shows that the command is in the foreground. Earlier, the shell would ignore Ctrl-C.
     line.type("sh -c 'echo has-it-$((1+1)); exec sleep 1000'\n")
     await line.shows('has-it-2')
     line.type('\x03')
@@ -154,7 +154,6 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     line.stopReading()
     line.type('\n')
     const get = async () => (await alice.call('getExec', { params: { ...params, exec_id } })).body
-    // The command blocks on its stalled reader.
     await world.eventually(async () => (await get()).stdout_bytes > 4_000_000, 5_000)
     const broken = performance.now()
     line.breakOff()
@@ -165,7 +164,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
   test('connections that are reset during the WebSocket handshake do not affect the command', async () => {
     const exec_id = await start({ command: 'sleep 1; head -c 30000000 /dev/zero', background: true })
     const { hostname, port } = new URL(world.url())
-    // At every moment between the request and its answer.
+    // Disconnects at different moments between the request and its response.
     for (let index = 0; index < 40; index++) {
       const socket = connect(Number(port), hostname)
       socket.on('error', () => {})
@@ -253,7 +252,6 @@ describeOnBothDrivers('attaching to a command', (driver) => {
   })
 })
 
-/** @throws the refusal */
 async function attach(world: World, account: Account, id: string, execId: string) {
   const socket = newWebSocket(world, account, `/v1/sandboxes/${id}/exec/${execId}/attach`)
   const received: Record<'stdout' | 'stderr', Buffer[]> = { stdout: [], stderr: [] }
@@ -278,7 +276,7 @@ async function attach(world: World, account: Account, id: string, execId: string
     bytes: (stream: 'stdout' | 'stderr') => Buffer.concat(received[stream]),
     stdout: () => text('stdout'),
     stderr: () => text('stderr'),
-    /** Waits until it is shown after the text of earlier calls. */
+    /** Waits until the text appears after the text of previous calls. */
     shows: (words: string) =>
       new Promise<void>((resolve, reject) => {
         check = () => {

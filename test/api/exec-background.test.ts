@@ -1,4 +1,3 @@
-/** Background commands: results, stdin, output, signals and lists. */
 import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
@@ -118,7 +117,7 @@ describeOnBothDrivers('a command in the background', (driver) => {
     const followed = await start({ command, grace_ms: 2_000 })
     const reader = readEvents(await alice.open('streamExec', { params: followed }))
     await reader.until('stdout')
-    // Its grace starts later than that of the previous command.
+    // The grace period of this command starts later than the previous one.
     const never = await start({ command, grace_ms: 2_000 })
     const left = { status: 'killed', exit_code: null, reason: 'its client disconnected' }
     expect(await ended(never)).toMatchObject(left)
@@ -225,12 +224,12 @@ describeOnBothDrivers('a command in the background', (driver) => {
     await alice.call('stopExec', { params })
   })
 
-  // test/workers/orphans.test.ts covers a cluster in the soak.
+  // The soak covers clusters in test/workers/orphans.test.ts.
   test.skipIf(driver !== 'local')('every route reports a command as lost after its worker dies', async () => {
     const params = await start({ command: 'echo before; sleep 60' })
     await world.eventually(async () => (await get(params)).stdout === 'before\n', 5_000)
     await Promise.all(world.workers.map((worker) => worker.kill()))
-    // With a short liveness timeout. Nothing else uses this process.
+    // These processes have a short liveness timeout and serve only this test.
     await Promise.all([world.startWorker(), world.startApi({ WORKER_LIVENESS_TIMEOUT_SECONDS: '1' })])
     const asked = { params, api: 1 }
     const told = await world.eventually(async () => {

@@ -1,4 +1,4 @@
-/** Missing output is reported: as a gap in a stream whose worker was lost, and as a field of every response. */
+/** Missing output is reported in streams and in every response. */
 import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
@@ -38,7 +38,7 @@ const cut: ExecOutcome = {
 test('events, results and tool calls indicate truncated output in a field', () => {
   expect(writeLastEvents(cut, '3-0').toString()).toMatch(/^id: 3-0\nevent: exit\ndata: .*"truncated":true/)
   expect(cutToSize({ ...cut, stdout: 'abc', stderr: '' }).result).toMatchObject({ truncated: true, reason })
-  // The row may contain the reason while the worker, which was wrongly considered lost, does not know it.
+  // The row may hold the reason even if the worker has not learned that it was considered lost.
   const row = { ...cut, started_at: new Date(cut.started_at) } as never
   expect(preferRow({ ...cut, reason: null, truncated: false }, row)).toMatchObject({
     truncated: true,

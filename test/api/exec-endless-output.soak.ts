@@ -1,4 +1,4 @@
-/** Endless output: commands block on their readers, and no process grows. */
+/** Commands with endless output block on their readers, and processes do not grow. */
 import { connect } from 'node:net'
 import { beforeAll, expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
@@ -11,8 +11,7 @@ const mib = 1024 * 1024
 const processes = () => [world.apis[0]!, world.workers[0]!]
 
 /**
- * Memory under load: modules that every command loads, and garbage that V8 has not yet collected. The tests print
- * twice as much, so that a leak would exceed it.
+ * Memory of loaded modules and uncollected garbage under normal load. A leak would exceed twice this amount.
  */
 let usual: number[]
 beforeAll(async () => {
@@ -26,7 +25,7 @@ function expectNoGrowth(most: number[], mebibytes: number) {
   for (const [index, bytes] of most.entries()) expect(bytes - usual[index]!).toBeLessThan(mebibytes * mib)
 }
 
-/** Prints 1 GiB, and writes the number of printed MiB into a file. */
+/** Prints 1 GiB, and records the number of MiB printed so far in a file. */
 const printer = `i=0
 while [ $i -lt 1024 ]; do yes 'a line of output' | head -c ${mib}; i=$((i+1)); echo $i > progress; done`
 
@@ -44,7 +43,7 @@ test('a command that prints 1 GiB to a stalled client blocks without filling mem
     )
     socket.pause()
 
-    // It has blocked when the number no longer changes.
+    // The command is blocked once the number stops changing.
     let still = 0
     await world.eventually(async () => {
       const now = await progress()
@@ -56,7 +55,7 @@ test('a command that prints 1 GiB to a stalled client blocks without filling mem
   expect(last).toBeLessThan(32)
   expectNoGrowth(peaks, 64)
 
-  // The client reads again, and the command continues.
+  // The command continues when the client reads again.
   socket.resume()
   await world.eventually(async () => (await progress()) > last + 30, 20_000)
   socket.destroy()
@@ -67,7 +66,7 @@ test('1 GiB of unread output is dropped and counted without filling memory', asy
     params,
     body: { command: ['head', '-c', `${1024 * mib}`, '/dev/zero'], background: true },
   })
-  // Not through the API, whose response grows with the output.
+  // Bypasses the API, because its response grows with the output.
   const peaks = await peakMemory(processes(), async () => {
     await world.eventually(async () => {
       const [row] = await world.db.query('select * from exec where id = ?', [body.id])
@@ -81,8 +80,8 @@ test('1 GiB of unread output is dropped and counted without filling memory', asy
       truncated: true,
     })
   })
-  // On a busy machine, V8's threads free unused buffers late: up to another 64 MiB. With three busy loops, 95 MiB
-  // were measured.
+  // V8 frees unused buffers late on a busy machine, up to 64 MiB. Under heavy load, growth of 95 MiB was
+  // measured.
   expectNoGrowth(peaks, 128)
   const output = { ...params, exec_id: body.id }
   const kept = await (

@@ -1,4 +1,3 @@
-/** Event streams of commands, and their resumption. */
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
@@ -75,7 +74,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
   })
 
   test('events never split a character and encode non-UTF-8 output as base64', async () => {
-    // One byte at a time, so that any boundary would split a character.
+    // Writes single bytes, so that any wrong boundary would split a character.
     const text = 'ä€🎈'
     const slow =
       'for b in $(printf %s "$T" | od -An -v -to1 | tr -s " \\n" " "); do printf "\\\\$b"; sleep 0.01; done'
@@ -218,7 +217,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
     })
   })
 
-  // Only the soak runs it on each driver, because it does not depend on the driver.
+  // Independent of the driver, so only the soak uses each driver.
   const onOne = test.runIf(isSoak || driver === 'local')
   onOne('a stream whose worker is killed ends with the status lost', async () => {
     const events = await open({ command: 'echo up; sleep 60' })
@@ -227,7 +226,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
     const exit = (await events.rest()).at(-1)!
     expect(exit).toMatchObject({ event: 'exit', data: { status: 'lost', exit_code: null } })
     expect(exit.data.reason).toMatch(/\S/)
-    // With a short liveness timeout. Nothing else uses this process.
+    // These processes have a short liveness timeout and serve only this test.
     await Promise.all([world.startWorker(), world.startApi({ WORKER_LIVENESS_TIMEOUT_SECONDS: '1' })])
     const execId = events.seen[0]!.data.id
     await world.eventually(async () => {

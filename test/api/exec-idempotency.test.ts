@@ -1,4 +1,4 @@
-/** `Idempotency-Key` on POST …/exec: a command is started once, and a repeated request returns its result. */
+/** `Idempotency-Key` for commands: each command starts once, and repeated requests return its result. */
 import { expect, test } from 'vitest'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
 import type { Account } from '../support/account.ts'
@@ -75,7 +75,7 @@ test('a retry reaches the worker that runs the command, even if slot ownership c
     async () => (await alice.call('listExecs', { params })).body.data.length === 1,
     5_000,
   )
-  // With four new workers, one of them is probably the slot owner.
+  // With four new workers, the slot owner probably changes.
   const extra = await Promise.all(Array.from({ length: 4 }, () => world.startWorker()))
   const second = alice.call('execCommand', { params, headers, body, api: 1 })
   const third = readEvents(
@@ -97,7 +97,7 @@ test("after a worker's death, a retry reports the command as lost", async () => 
   const { data } = (await alice.call('listExecs', { params })).body
   const row = data.find((item) => item.status === 'running')
   await Promise.all(world.workers.map((worker) => worker.kill()))
-  // With a short liveness timeout, so that the command is already lost when the request arrives.
+  // With a short liveness timeout, the command is lost before the request arrives.
   const [, soonSure] = await Promise.all([
     world.startWorker(),
     world.startApi({ WORKER_LIVENESS_TIMEOUT_SECONDS: '1' }),

@@ -1,4 +1,4 @@
-/** Commands on a cluster that lose their client, their connection, their slot or their pod. */
+/** Commands on a cluster that lose their client, connection, slot or pod. */
 import { describe, expect, test } from 'vitest'
 import { podName } from '../../shared/data/ids.ts'
 import { Refusal } from '../support/account.ts'
@@ -16,7 +16,7 @@ describe.skipIf(!hasCluster)('lost commands on a cluster', () => {
     env: { QUOTA_CONCURRENT_SANDBOXES: '5' },
   })
 
-  /** Starts a command for every kind of stream. Returns their results, and resolves once all are running. */
+  /** Starts one command per kind of stream, and resolves once all are running. Returns their results. */
   async function runOnEveryStream(id: string, at = params) {
     const command = `echo up >>up-${id}; echo up; exec sleep ${id}`
     const json = alice.call('execCommand', { params: at, body: { command } })
@@ -35,7 +35,7 @@ describe.skipIf(!hasCluster)('lost commands on a cluster', () => {
       ...[own, other].map(async (stream) => (await stream.rest()).at(-1)!.data),
     ]
   }
-  /** Waits for all of them. @returns the result of each command, and the milliseconds until the last one */
+  /** @returns the result of each command, and the milliseconds until the last one ended */
   async function endsOf(streams: Promise<{ status: string; reason: string | null }>[]) {
     const started = performance.now()
     const ends = (await Promise.all(streams)).map(({ status, reason }) => ({ status, reason }))
@@ -47,14 +47,14 @@ describe.skipIf(!hasCluster)('lost commands on a cluster', () => {
     await api.deleteNamespacedPod({ name: podName(id), namespace })
   }
   async function killMainProcess(at: { id: string }) {
-    // This command ends with its pod too.
+    // This command also ends with the pod.
     await inside(alice, at).sh(
       'for p in /proc/[0-9]*; do grep -q "slee[p]" $p/cmdline && grep -q 2147483647 $p/cmdline && kill -KILL "$(basename $p)"; done',
     )
   }
 
   test('commands leave no processes in the pod after 200 client disconnects', async () => {
-    // A node allows about 256 processes per pod, and the runtime needs some for each exec.
+    // A node allows about 256 processes per pod, including the runtime's own processes for each exec.
     const others = Array.from({ length: 3 }, async () => ({
       id: (await alice.call('createSandbox')).body.id,
     }))
@@ -68,12 +68,12 @@ describe.skipIf(!hasCluster)('lost commands on a cluster', () => {
       await stream.until('stdout')
       await stream.leave()
     }
-    // At any moment: before the command has its slot, while it starts, or while it runs.
+    // Disconnects before the command has a slot, while it starts, or while it runs.
     const leaveJson = async (at: typeof params, ms: number) => {
       const signal = AbortSignal.timeout(ms)
       await expect(alice.call('execCommand', { params: at, body, signal })).rejects.toThrow(/abort/)
     }
-    // Refusals of a node that is too busy to respond within 5 s. Those commands have not run.
+    // A busy node rejects requests after 5 s. The rejected commands have not run.
     let busy = 0
     const goOnIfBusy = (error: unknown) => {
       if (!(error instanceof Refusal) || error.code !== 'unavailable') throw error
@@ -91,13 +91,14 @@ describe.skipIf(!hasCluster)('lost commands on a cluster', () => {
     for (const at of sandboxes) {
       const { countOf } = inside(alice, at)
       await world.eventually(async () => (await countOf('slee[p] 600')) === 0, 10_000)
-      // The slots for the next commands and for this one. The shell of the previous check may still be ending.
+      // Counts the slots of the next commands and of this one. The previous check's shell may still be
+      // running.
       await world.eventually(async () => (await countOf('IFS[=] read')) <= 4, 10_000)
     }
     await world.eventually(() => world.wire!.connections() <= connections + sandboxes.length * 4, 10_000)
     const rows = await world.db.query<{ status: string; reason: string | null }>('select * from exec')
     expect(rows.filter(({ status }) => status !== 'exited' && status !== 'killed')).toEqual([])
-    // The others left before their command had started.
+    // The remaining clients left before their commands started.
     expect(rows.filter(({ reason }) => reason === 'its client disconnected').length).toBeGreaterThan(
       100 - busy,
     )

@@ -1,4 +1,4 @@
-/** A Redis that loses the worker registry for a moment. */
+/** Redis briefly loses the worker registry. */
 import { expect, test } from 'vitest'
 import { shareSandbox } from '../support/shared.ts'
 
@@ -7,7 +7,7 @@ const { world, alice, params } = shareSandbox()
 test('a command keeps running and is reported as running while the worker registry is empty', async () => {
   const body = { command: ['sleep', '663'], background: true }
   const exec_id = (await alice.call('execCommand', { params, body })).body.id
-  // Longer than the API caches the registry.
+  // Longer than the API caches the worker registry.
   for (const until = performance.now() + 700; performance.now() < until; ) await world.redis.flushall()
   const [{ body: list }, { body: one }] = await Promise.all([
     alice.call('listExecs', { params }),

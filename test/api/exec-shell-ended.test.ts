@@ -1,4 +1,4 @@
-/** Commands that end or stop the shell that waits for them: every reported exit status was observed. */
+/** Commands that kill or stop the shell that waits for them. Every reported exit status must be real. */
 import { expect, test } from 'vitest'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
 import { describeOnBothDrivers } from '../support/drivers.ts'
@@ -12,14 +12,14 @@ describeOnBothDrivers('a command that signals the shell of its slot', (driver) =
   const inRow = async (id: string) =>
     (await alice.call('listExecs', { params })).body.data.find((one) => one.id === id)
 
-  /** Runs a command in the background. @returns its result */
+  /** @returns the result of a background command */
   async function inBackground(body: ExecRequest, onStart: (exec_id: string) => unknown = () => {}) {
     const { id } = (await alice.call('execCommand', { params, body: { ...body, background: true } })).body
     await onStart(id)
     return await waitForExit(id)
   }
 
-  // A runtime may report the exit of the shell only once the command has closed the shell's streams.
+  // Some runtimes report the shell's exit only after the command has closed the shell's streams.
   const sleep = (seconds: number) => `exec sleep ${seconds} >/dev/null 2>&1`
   const odd = './x) Z 1 1 1'
 
@@ -72,7 +72,7 @@ describeOnBothDrivers('a command that signals the shell of its slot', (driver) =
 
   test.each([
     ['with stdin', { stdin: 'go\n' }],
-    // containerd 1.6 does not report the end of a process that left more than 128 KiB unread.
+    // containerd 1.6 does not report the exit of a process with more than 128 KiB of unread stdin.
     ['with more stdin than it reads', { stdin: 'go\n'.repeat(20_000) }],
   ])('a command %s that kills its shell is lost and leaves no processes', async (_, more) => {
     const result = await sh(`read -r word; echo "$word"; kill -9 $PPID; ${sleep(7203)}`, more)
@@ -86,7 +86,8 @@ describeOnBothDrivers('a command that signals the shell of its slot', (driver) =
     expect(result).toMatchObject(lost)
   })
 
-  // On Kubernetes its parent is outside the pod: there `$PPID` is 0, which is its own process group.
+  // On Kubernetes, the parent is outside the pod. `$PPID` is therefore 0, which means the command's own
+  // group.
   test.each([
     ['KILL', 'SIGKILL'],
     ['TERM', 'SIGTERM'],

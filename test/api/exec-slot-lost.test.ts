@@ -1,4 +1,4 @@
-/** A command on a cluster whose slot is lost before it starts. */
+/** The slot is lost before the command starts. */
 import { pino } from 'pino'
 import { describe, expect, test } from 'vitest'
 import { podName } from '../../shared/data/ids.ts'
@@ -17,8 +17,7 @@ describe.skipIf(!hasCluster)('lost slots on a cluster', () => {
     const inPod = async (line: string) =>
       (await run(driver, { name: podName(params.id) }, shell(line))).stdout.trim().split('\n')
     const waiting = "grep -l '[I]FS= read' /proc/[0-9]*/cmdline | cut -d/ -f3"
-    // A command has its slot when its row is inserted. This trigger delays the insert until the slot is gone; a wait for
-    // a lock would end sooner.
+    // The trigger delays the insert until the slot is gone. A lock would time out earlier.
     await world.db.query('create table held as select 1')
     await world.db.query(
       `create function hold() returns trigger language plpgsql as $$ begin

@@ -1,4 +1,3 @@
-/** Foreground commands: argv, environment, stdin, timeout, output and exit status. */
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
@@ -173,7 +172,6 @@ describeOnBothDriversAtOnce('exec', (driver) => {
       params: { id: other.id },
       body: { command: 'echo up; sleep 60' },
     })
-    // Until the command runs.
     await world.eventually(async () => {
       return (await inside(alice, other).countOf('sleep 6[0]')) > 0
     }, 10_000)

@@ -1,4 +1,4 @@
-/** Two concurrent requests for one file have the result of some sequential order. */
+/** Two concurrent requests for a file must have the same result as in some sequential order. */
 import { describe } from 'vitest'
 import { shareSandbox } from '../support/shared.ts'
 import { testFilePairs } from './file-pairs.ts'

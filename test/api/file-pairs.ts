@@ -1,4 +1,4 @@
-/** Files of a sandbox, and operations on them: see ../support/pairs.ts. */
+/** Operations on files for ../support/pairs.ts. */
 import { createHash, randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { type Kind, responseOf, tryPairs } from '../support/pairs.ts'
@@ -11,11 +11,11 @@ const sha256 = (bytes: string | Buffer) => createHash('sha256').update(bytes).di
 const meant = sha256(original)
 const ifMeant = { 'if-match': `"${meant}"` }
 
-/** @param rounds of each pair */
+/** @param rounds number of rounds per pair */
 export function testFilePairs(sandbox: SharedSandbox, rounds: number): void {
   const tryKind = (make: (sandbox: SharedSandbox) => Kind<string>) =>
     tryPairs(make(sandbox), { rounds, concurrency: 3 })
-  // On a cluster each request takes several times as long.
+  // A cluster needs several times as long per request.
   const timeout = rounds * 180_000
   test('two concurrent requests for a file match a sequential order', { timeout }, () => tryKind(files))
   test('two concurrent requests for a missing file match a sequential order', { timeout }, () =>
@@ -31,10 +31,10 @@ const files = (sandbox: SharedSandbox): Kind<string> => {
   const commands = {
     delete: run('rm file'),
     'move away': run('mv file moved'),
-    // Not a copy of the file, which would be read earlier than it is moved.
+    // Copying the file would read it before the move.
     'move another onto it': run('cp ../original other; echo moved >>other; mv other file'),
   }
-  // Writes that keep nothing of the previous file.
+  // Writes that replace the whole file.
   const replacements = {
     'put with a mode': put('file', 'with a mode\n', { mode: '600' }),
     'put a new one': put('file', 'new\n', { overwrite: 'false' }),
@@ -54,9 +54,9 @@ const files = (sandbox: SharedSandbox): Kind<string> => {
     isTried: (names) => {
       const has = (group: object) => names.some((name) => name in group)
       const areAll = (group: object) => names.every((name) => name in group)
-      // Commands do not use the lock of writes: docs/http-api.md#files.
+      // Commands do not take the write lock: see docs/http-api.md#files.
       if (has(commands)) return has(reads) || has(replacements)
-      // For reads, all replacements are equivalent.
+      // All replacements look the same to a read.
       return has(reads) ? !areAll(reads) && (has(replacements) || names.includes('edit')) : true
     },
   }
@@ -83,7 +83,7 @@ const missingFiles = (sandbox: SharedSandbox): Kind<string> => {
   }
 }
 
-/** Without reads, because such a file is overwritten in place, and a read may return a part of it. */
+/** Excludes reads. A file with two names is overwritten in place, so a read may return partial content. */
 const filesOfTwoNames = (sandbox: SharedSandbox): Kind<string> => {
   const { put, create, edit, run } = operationsIn(sandbox)
   const writes = {
@@ -105,13 +105,13 @@ const filesOfTwoNames = (sandbox: SharedSandbox): Kind<string> => {
   }
 }
 
-/** Each pair has a folder, in which `link` leads to `file`, and `alias` to the folder itself. */
+/** Each pair has a folder. `link` points to `file`, and `alias` points to the folder. */
 const folders = ({ sh }: SharedSandbox, fill: string) => {
   const prefix = `pair-${randomUUID().slice(0, 8)}`
   const batches: string[][] = []
   const ready: string[] = []
   let making: Promise<void> | undefined
-  // One command creates ten folders, and removes ten old ones.
+  // Creates ten folders and removes ten old ones with one command.
   const makeMore = async () => {
     const names = Array.from({ length: 10 }, (_, at) => `${prefix}-${batches.length}-${at}`)
     batches.push(names)

@@ -1,4 +1,4 @@
-/** Files much larger than the buffers of a process. */
+/** Files much larger than the processes' buffers. */
 import { expect, test } from 'vitest'
 import { describeOnEveryImage } from '../support/drivers.ts'
 import { memoryOf, peakMemory } from '../support/memory.ts'
@@ -12,7 +12,7 @@ describeOnEveryImage('raw files', ({ driver, env }) => {
   const { passBothWays } = rawFiles({ world, alice, params })
 
   test("transferring more than 100 MB does not increase any process's memory use", async () => {
-    // V8 collects garbage late, so the growth is only required to be far below the size of the file.
+    // V8 collects garbage late, so growth only has to stay far below the file size.
     await passBothWays(64 * mebibyte)
     const processes = [...world.apis, ...world.workers]
     const before = processes.map(memoryOf)

@@ -1,4 +1,3 @@
-/** Files of any size as bytes, on every driver and image. */
 import { createHash, randomBytes } from 'node:crypto'
 import { request } from 'node:http'
 import { expect, test } from 'vitest'
@@ -10,8 +9,8 @@ import { shareSandbox } from '../support/shared.ts'
 const kibibyte = 1024
 const megabyte = 1024 * kibibyte
 /**
- * Sizes around limits on the way: a pipe, a frame of Kubernetes (64 KiB), a frame of the local driver, the size that
- * is hashed while it is read (1 MiB), and the burst of the output rate limit (workers/exec/output-rate.ts).
+ * Sizes around the limits of pipes, Kubernetes frames (64 KiB), local frames, hashing (1 MiB) and the output
+ * rate.
  */
 const sizes = [64 * kibibyte, megabyte].flatMap((end) => [end - 1, end, end + 1]).concat(9 * megabyte + 1)
 
@@ -61,7 +60,7 @@ describeOnEveryImage('raw files', ({ driver, env }) => {
     await sh('mkdir -p folder')
     expect((await get('nowhere')).status).toBe(404)
     expect((await get('folder')).status).toBe(409)
-    // The unread rest of an upload does not block the connection.
+    // Unread upload data must not block the connection.
     for (let time = 0; time < 5; time++) {
       const refused = await put({ path: 'folder' }, randomBytes(5 * megabyte))
       expect(refused).toMatchObject({ status: 409, body: { code: 'is_directory' } })

@@ -1,4 +1,3 @@
-/** Editing, listing and searching files, on every driver and image. */
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
@@ -85,7 +84,7 @@ describeOnEveryImageAtOnce('changing and searching files', ({ driver, env }) => 
     await sh('rm largest small')
   })
 
-  /** All writes to an existing file. */
+  /** Every way to write an existing file. */
   const writes: Record<string, (path: string, content: string) => Promise<unknown>> = {
     edit: async (path, content) =>
       edit({
@@ -250,7 +249,7 @@ b' -n ' ' '*' "$(printf 'c\\001:1:')"; do echo needle > "./$n"; ln -sf "$n" "./l
       'src/deep/ä.ts',
     ])
     expect(await found('*/')).toEqual(['other', 'src'])
-    // The folder itself is not a match.
+    // The folder itself does not match.
     expect((await found('**')).slice(0, 2)).toEqual(['a.ts', 'other'])
     expect(await found('.*')).toEqual(['.env', '.git'])
     expect(await found('.git/*')).toEqual(['.git/e.ts'])

@@ -1,4 +1,3 @@
-/** Creating and viewing files, with any names and bytes. */
 import { createHash, randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
@@ -132,7 +131,7 @@ describeOnBothDriversAtOnce('files', (driver) => {
       await expect(refused()).rejects.toMatchObject({ status, code })
   })
 
-  // Kubernetes evicts a pod that fills its disk, some seconds later: pod-statuses.yaml has its status.
+  // Kubernetes evicts a pod with a full disk after a few seconds: see pod-statuses.yaml.
   test.skipIf(driver === 'kubernetes')('reports a full disk and leaves no partial file', async () => {
     await sh('head -c 2000000000 /dev/zero > /tmp/fill 2>/dev/null')
     await expect(create({ path: '/tmp/one-more', content: 'x'.repeat(100_000) })).rejects.toMatchObject({

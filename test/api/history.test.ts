@@ -1,4 +1,4 @@
-/** With two years of history, requests, jobs and the reconciler read only the rows that they need, by an index. */
+/** With two years of history, requests, jobs and the reconciler use indexes to read only relevant rows. */
 import { join } from 'node:path'
 import { encodeTime } from 'ulid'
 import { expect, test } from 'vitest'
@@ -9,7 +9,7 @@ import { startWorld, type World } from '../support/index.ts'
 import { explainEverything, readPlans } from '../support/plans.ts'
 
 const sandboxes = 20_000
-/** A page, or the sandboxes of one account: far below a hundredth of any table. */
+/** Covers a page or one account's sandboxes. It is below 1 % of any table. */
 const maxRows = 250
 
 test("none of the service's SQL statements scans the whole history", async () => {
@@ -31,7 +31,7 @@ test("none of the service's SQL statements scans the whole history", async () =>
   const scans = statements.flatMap(({ text, scans }) => scans.map((scan) => ({ ...scan, text })))
   const walks = scans.filter(({ table, rows }) => growingTables.includes(table) && rows > maxRows)
   expect([...new Set(walks.map(({ kind, table, text }) => `${kind} on ${table}: ${text}`))]).toEqual([])
-  // The plans cover both processes, cascades and all tables.
+  // The plans include both kinds of process, cascades and every table.
   expect(scans.map(({ table }) => table)).toEqual(expect.arrayContaining(growingTables))
 })
 
@@ -55,7 +55,7 @@ async function useEveryRoute(alice: Account) {
   await alice.call('listSecrets', { api })
   for (const state of ['active', 'destroyed', 'all'] as const) {
     const page = await alice.call('listSandboxes', { query: { state, limit: 100 }, api })
-    // Late pages are as fast as early ones.
+    // Late pages must be as fast as early ones.
     const cursor = page.body.next_cursor ?? newSandboxId()
     await alice.call('listSandboxes', { query: { state, limit: 100, cursor }, api })
   }
@@ -103,7 +103,7 @@ async function useEveryFilter(bob: Account) {
   }
 }
 
-/** Deletes an account like an operator; the reconciler removes its rows. */
+/** Deletes an account as an operator does. The reconciler removes the rows. */
 async function deleteAccount({ db, eventually }: World, id: string) {
   await db.query('update account set suspended_at = sandlot_now(), deleted_at = sandlot_now() where id = ?', [
     id,

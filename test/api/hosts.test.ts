@@ -1,4 +1,3 @@
-/** Allowed host names and origins. */
 import { describe, expect, test } from 'vitest'
 import { makeHostCheck } from '../../api/http/allowed-hosts.ts'
 import type { Endpoint } from '../../shared/contract/endpoint.ts'

@@ -1,4 +1,4 @@
-/** Conditions, ranges and encodings of HTTP: a route implements them, or rejects them by name. */
+/** HTTP conditions, ranges and encodings: a route supports them, or rejects them explicitly. */
 import { createHash, randomBytes } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, test } from 'vitest'

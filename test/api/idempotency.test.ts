@@ -1,4 +1,3 @@
-/** An Idempotency-Key creates one sandbox. */
 import { expect, test } from 'vitest'
 import { setClock } from '../support/clock.ts'
 import { startWorld } from '../support/index.ts'

@@ -1,4 +1,4 @@
-/** Key rotation under traffic, as documented in docs/hosting.md, and its progress for the operator. */
+/** Key rotation under traffic, as documented in docs/hosting.md. */
 import { expect, test } from 'vitest'
 import { listKeys } from '../../api/admin/keys.ts'
 import { fingerprintOf, type KeyHolder, keyNames } from '../../shared/rpc/key-holders.ts'
@@ -22,7 +22,7 @@ test('no request fails while an operator appends a new key and then moves it to 
   for (const keys of rounds.slice(1)) {
     const after = await start(keys)
     const apis = [before[0], after[0]].map((api) => world.apis.indexOf(api))
-    // The new process lacks the old key on purpose: no earlier credential is used from here on.
+    // The new process lacks the old key, so older credentials are not used from here on.
     if (keys === fresh) alice = await signUp(world, { api: apis[1]! })
     for (const [from, to] of [apis, apis.toReversed()]) await serveAcross(world, alice, from!, to!)
     await Promise.all(before.map((process) => process.stop()))
@@ -30,7 +30,7 @@ test('no request fails while an operator appends a new key and then moves it to 
   }
 })
 
-/** Signs, hashes and seals with one API process, and verifies with another. */
+/** One API process signs, hashes and seals. Another one verifies. */
 async function serveAcross(world: World, alice: Account, from: number, to: number) {
   const { body: session } = await alice.call('createApiKey', { body: {}, api: from })
   expect(session.key).toBeTruthy()
@@ -70,7 +70,7 @@ test('shows an operator which process lacks which key, without showing the keys'
   expect(worker).toMatchObject({ kind: 'worker', place: placeOf(world.workers[0]!) })
   expect(api!.keys.JWT_SECRET).toEqual([fingerprintOf(old)])
   expect(worker!.keys.JWT_SECRET).toEqual([])
-  // An API seals with the public key of the worker's key.
+  // The API seals with the public key that belongs to the worker's private key.
   expect(api!.keys.SECRETS_KEY).toEqual(worker!.keys.SECRETS_KEY)
   expect(api!.keys.RPC_KEY).toEqual(worker!.keys.RPC_KEY)
 
@@ -94,7 +94,7 @@ test('shows an operator which process lacks which key, without showing the keys'
   for (const entry of kept) for (const key of [old, fresh]) expect(entry).not.toContain(key.slice(0, 8))
   await appended.stop()
   await world.eventually(async () => (await told()).data.length === 2, 1_000)
-  // A forged entry is not shown.
+  // Forged entries are not listed.
   await world.redis.set('sandlot:keys:forged', '{"kind":"api","place":"\\u001b[2J:1","keys":{}}')
   await world.redis.set('sandlot:keys:broken', 'no JSON')
   expect((await told()).data).toHaveLength(2)

@@ -1,4 +1,4 @@
-/** The keys of each process. Requests and sealed values are unreadable without them. */
+/** Keys of each kind of process. Without them, requests and sealed values cannot be read. */
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'

@@ -1,4 +1,4 @@
-/** A locked account row, by an operator's `for update` or a frozen process. */
+/** The account row is locked by an operator or a frozen process. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import type { Refusal } from '../support/account.ts'

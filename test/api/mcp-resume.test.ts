@@ -1,4 +1,4 @@
-/** The event stream of a tool call: it starts immediately, and can be resumed at any API process. */
+/** The event stream of a tool call starts immediately and can be resumed at any API process. */
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { expect, test } from 'vitest'
@@ -11,7 +11,7 @@ import { shareSandbox } from '../support/shared.ts'
 
 const { world, alice, params, sh, countOf } = shareSandbox({ apis: 2 })
 
-/** Writes into a file, and waits for another one. */
+/** Writes a file, then waits until another file exists. */
 const waiting = (word: string) => ({
   session_id: params.id,
   command: `echo ran >> ${word}; until [ -e go-${word} ]; do sleep 0.05; done; echo done; : ${word}`,
@@ -19,7 +19,7 @@ const waiting = (word: string) => ({
 const hasBegun = (word: string) => async () => (await sh(`cat ${word} 2>/dev/null`)).stdout !== ''
 const isRunning = async (word: string) => (await countOf(`[:] ${word}`)) > 0
 
-/** The SDK's client. Its streams of tool calls can be cut, and it resumes them at another API process. */
+/** An SDK client whose streams can be cut. It resumes them at a different API process. */
 async function connect(account: Account, { to = 0, backTo = 1 } = {}) {
   const cut = new AbortController()
   let isBack = false
@@ -38,7 +38,7 @@ async function connect(account: Account, { to = 0, backTo = 1 } = {}) {
   return { client, cut: () => cut.abort(), isBack: () => isBack }
 }
 
-// Concurrent, because each uses separate files and mostly waits.
+// Concurrent, because the tests mostly wait and use separate files.
 test.concurrent('a client can resume a broken stream at a different API process', async () => {
   const { client, cut, isBack } = await connect(alice)
   const seen: number[] = []

@@ -1,4 +1,4 @@
-/** Every supported version of the protocol, with the current client of the SDK pinned to it. */
+/** Every supported protocol version, with the SDK client pinned to that version. */
 import { describe, expect, test } from 'vitest'
 import { tools } from '../../shared/contract/mcp.ts'
 import { send } from '../support/http.ts'
@@ -9,7 +9,7 @@ const { world, alice, params, countOf } = shareSandbox({ apis: 2 })
 
 const isRunning = async (word: string) => (await countOf(`[:] ${word}`)) > 0
 
-// Each mostly waits for its command.
+// Concurrent, because the tests mostly wait.
 describe.concurrent.each(mcpVersions)('MCP protocol version %s', (version) => {
   test('a client can list tools and run a command with progress', async () => {
     const client = await connectPinned(world.url(), alice, version)
@@ -42,13 +42,13 @@ describe.concurrent.each(mcpVersions)('MCP protocol version %s', (version) => {
     leave.abort('enough')
     await expect(answer).rejects.toThrow()
     await world.eventually(async () => !(await isRunning(word)), 10_000)
-    // Its processes are gone before its row says so.
+    // The processes end before the row is updated.
     const ended = await world.eventually(async () => {
       const { data } = (await alice.call('listExecs', { params, query: { limit: 100 } })).body
       const found = data.find(({ command }) => command.includes(`sleep 600; : ${word}`))
       return found?.status !== 'running' && found
     }, 10_000)
-    // By a signal, and not at the end of the grace, in the version with resumption.
+    // In the version with resumption, a signal ends the command before the grace period is over.
     expect(ended).toMatchObject({ status: version === '2025-11-25' ? 'signaled' : 'killed' })
     await client.close()
   })

@@ -1,4 +1,3 @@
-/** The tools of /v1/mcp through the SDK's client: results, refusals and truncation. */
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { toolsFor } from '../../api/mcp/schemas.ts'
@@ -292,7 +291,7 @@ test('a truncated session list includes a cursor for the rest', async () => {
     cursor = page.next_cursor
   }
   expect(seen).toEqual(ids.toSorted().toReversed())
-  // By default, as in the client, only active ones are listed.
+  // By default, only active sandboxes are listed.
   expect(await useTool(client, 'session_list')).toEqual({ data: [], next_cursor: null })
   await client.close()
 })

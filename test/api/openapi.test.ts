@@ -1,4 +1,3 @@
-/** The description of the API matches its routes. */
 import { expect, test } from 'vitest'
 import * as z from 'zod'
 import type { Schema } from '../../api/http/docs-fields.ts'
@@ -71,7 +70,7 @@ test('/v1/docs shows every route and every error with valid links', async () => 
     'at most 1,048,576 bytes',
   ])
     expect(body).toContain(limit)
-  // Each error is explained once, and a route only lists its codes.
+  // Each error is described once. Routes only list its code.
   for (const [code, { title }] of Object.entries(errors)) {
     expect(page).toContain(`<dt id="error-${code}"><code>${code}</code>`)
     expect(body.split(`${title}.`).length - 1, title).toBe(1)
@@ -80,14 +79,13 @@ test('/v1/docs shows every route and every error with valid links', async () => 
   const links = [...page.matchAll(/href="#([^"]+)"/g)].map(([, id]) => id)
   expect(links.length).toBeGreaterThan(50)
   expect(links.filter((id) => !ids.has(id))).toEqual([])
-  // It fits a narrow screen: it has no tables, and long paths break before a slash.
+  // The page fits a narrow screen: no tables, and long paths wrap before a slash.
   expect(page).not.toContain('<table')
   expect(page).toContain('/v1<wbr>/sandboxes<wbr>/{id}<wbr>/exec<wbr>/{exec_id}<wbr>/attach')
-  // The page loads nothing.
+  // The page loads no external resources.
   expect(page).not.toMatch(/<script|https?:/)
 })
 
-/** The visible text. */
 const textOf = (html: string): string =>
   html.replace(/<[^>]*>/g, '').replace(/&#(\d+);/g, (_, code) => String.fromCharCode(Number(code)))
 
@@ -101,7 +99,7 @@ test.each(Object.values(endpoints) as Endpoint[])('the documented example of $na
   expect(known).toEqual(expect.arrayContaining(Object.keys(params?.shape ?? {})))
 })
 
-/** The texts of a body are limited by its size. */
+/** The request size already limits the texts in a body. */
 const isBounded = (schema: Schema, inBody: boolean): boolean => {
   const { type, enum: values, anyOf, items, pattern, format, maxLength, minimum, properties } = schema
   if (anyOf) return anyOf.every((each) => isBounded(each, inBody))
@@ -119,7 +117,7 @@ test.each(
   ),
 )('each field of %s has limits', (_, operation) => {
   const { parameters, requestBody } = operation as unknown as Operation
-  // Free text, limited by Node's limit for headers.
+  // Free text, limited only by Node's header size.
   const free = ['accept', 'prefer', 'range', 'if-range', 'mcp-protocol-version']
   for (const { name, schema } of parameters)
     expect(free.includes(name) || isBounded(schema, false), name).toBe(true)

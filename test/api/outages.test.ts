@@ -1,4 +1,4 @@
-/** Unavailable parts of the service: requests get 503, and recover without a restart. */
+/** When a service is unavailable, requests get 503. They succeed again without a restart. */
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, rmdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -27,7 +27,7 @@ async function readiness(api: Process): Promise<Readiness> {
   return { status, parts: JSON.parse(text).parts }
 }
 
-/** Returns the refusal of a request, and its duration. */
+/** Returns the error of a request and the time it took. */
 async function refused(call: Promise<unknown>): Promise<Refusal & { ms: number }> {
   const start = performance.now()
   const refusal = await expectRefusal(call)
@@ -126,7 +126,7 @@ describeConcurrently('Redis', () => {
     const alice = await world.account()
     const { body } = await alice.call('createSandbox')
     await world.redis.flushall()
-    // The workers announce themselves once a second. Until then, only a cached registry contains them.
+    // Workers announce themselves once a second. Until then, only cached registries contain them.
     await world.eventually(async () => (await world.redis.exists('sandlot:workers')) === 1, recoverMs)
     const ran = await alice.call('execCommand', { params: { id: body.id }, body: { command: 'echo on' } })
     expect(ran.body.stdout).toBe('on\n')
@@ -141,7 +141,7 @@ describeConcurrently('Redis', () => {
       await world.eventually(() => hasLogged(process), 12_000)
     }
     const starting = await world.startApi()
-    // npm start does not restart it.
+    // `npm start` does not restart a process with this exit code.
     expect(await starting.ended).toBe(2)
     expect(hasLogged(starting)).toBe(true)
     await world.redis.config('SET', 'maxmemory-policy', 'noeviction')
@@ -191,7 +191,7 @@ describeConcurrently('PostgreSQL', () => {
       await world.db.query('select pg_reload_conf()')
     }
     await setReadOnly('on')
-    // Each PostgreSQL backend reloads its settings when it is next idle.
+    // A PostgreSQL backend reloads its settings when it is idle.
     const refusal = await world.eventually(
       () =>
         alice.call('createApiKey', { body: {} }).then(
@@ -243,7 +243,7 @@ describeConcurrently('PostgreSQL', () => {
   test('a request that fails while PostgreSQL is frozen returns the id of its running command', async () => {
     const alice = await world.account()
     const params = { id: (await alice.call('createSandbox')).body.id }
-    // Its stdin is open before the freeze, so that the other command can be ended during it.
+    // Opens stdin before the freeze, so that the other command can be ended while the worker is frozen.
     const helper = { command: 'read -r _; touch open; read -r _; touch go', background: true }
     const { id } = (await alice.call('execCommand', { params, body: helper })).body
     const stdin = new TransformStream<Uint8Array>()
@@ -341,7 +341,7 @@ describeConcurrently('of two workers', () => {
       expectDurationBelow(performance.now() - start, 6_000)
       worker.signal('SIGCONT')
     }
-    // The frozen worker would now run its pending command.
+    // The frozen worker would run its pending command here.
     expect((await run('sleep 1; cat ran')).stdout).toBe('once\nonce\n')
   })
 
@@ -360,7 +360,7 @@ describeConcurrently('of two workers', () => {
     owner.signal('SIGSTOP')
     const { body } = await alice.call('writeRawFile', { params, query, bytes })
     expect(body.size).toBe(bytes.length)
-    // The frozen worker would now write its pending file.
+    // The frozen worker would write its pending file here.
     owner.signal('SIGCONT')
     const read = await alice.open('readRawFile', { params, query })
     expect(Buffer.from(await read.arrayBuffer()).equals(bytes)).toBe(true)

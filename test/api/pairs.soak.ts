@@ -1,4 +1,4 @@
-/** The pairs of the gate in many rounds, and those of a sandbox on a cluster, where each needs a pod. */
+/** Runs the gate's pairs in many rounds. On a cluster, it also tests pairs that need a pod each. */
 import { describe, test } from 'vitest'
 import { hasCluster } from '../support/cluster.ts'
 import { describeOnEveryImage } from '../support/drivers.ts'

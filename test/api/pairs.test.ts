@@ -1,4 +1,4 @@
-/** Two concurrent requests for one object have the result of some sequential order. */
+/** Two concurrent requests for an object must have the same result as in some sequential order. */
 import { describe } from 'vitest'
 import { testPairs } from './pairs.ts'
 

@@ -1,4 +1,4 @@
-/** Objects of the API, and operations on them: see ../support/pairs.ts. */
+/** Operations on API objects for ../support/pairs.ts. */
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'vitest'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
@@ -9,12 +9,12 @@ import { type Kind, responseOf, tryPairs } from '../support/pairs.ts'
 import { shareSandbox, shareWorld } from '../support/shared.ts'
 import type { World } from '../support/world.ts'
 
-/** Allows several concurrent pairs. */
+/** Allows several pairs to run concurrently. */
 export const roomForPairs = { QUOTA_CONCURRENT_SANDBOXES: '20' }
 
-/** @param rounds of each pair */
+/** @param rounds number of rounds per pair */
 export function testPairs(rounds: number): void {
-  // Concurrent with the rest, because each uses separate accounts or a separate world.
+  // Concurrent, because the accounts and worlds are separate.
   describe('of an account or a sandbox', { concurrent: true }, () => {
     describe('on the local driver', { concurrent: false }, () => testOutside(rounds))
   })
@@ -35,7 +35,7 @@ function testOutside(rounds: number): void {
     tryPairs(apiKeys(world), { rounds, concurrency: 4 }))
   test('two concurrent requests for an account match a sequential order', () =>
     tryPairs(accounts(world), { rounds, concurrency: 4 }))
-  // Each change waits until no process has cached the previous list.
+  // Each change waits until no process has the previous list cached.
   test('two concurrent requests for the allowlist match a sequential order', () =>
     tryPairs(allowlists(world), { rounds, concurrency: 12 }))
   test('two concurrent creates with one Idempotency-Key match a sequential order', () =>
@@ -156,7 +156,7 @@ export const sandboxes = (world: World): Kind<Owned> => {
       const account = await owner
       return { account, params: { id: (await account.call('createSandbox', { body: {} })).body.id } }
     },
-    // Commands take a while: one that a destroy or a reset ends had started before.
+    // Excludes commands that a destroy or a reset would kill, because they start earlier.
     isTried: (names) => names.includes('destroy') || (names[0] === 'reset' && names[1] === 'reset'),
     operations: {
       get: stateOf,
@@ -196,7 +196,7 @@ const secrets = ({ alice, sh }: Shared, isAlive: boolean): Kind<string> => {
     const { body } = await alice.call('listSecrets')
     return body.data.filter((secret) => secret.name === name).length
   }
-  // A value in a command's output is redacted, so its length is read.
+  // Output is redacted, so the test reads the length of the value.
   const lengthIn = async (name: string) => (await sh(`printf %s "$${name}" | wc -c`)).stdout.trim()
   return {
     make: async () => {
@@ -204,7 +204,7 @@ const secrets = ({ alice, sh }: Shared, isAlive: boolean): Kind<string> => {
       if (isAlive) await set('first value')(name)
       return name
     },
-    // The other pairs are the same as for an existing secret.
+    // Pairs of an existing secret already cover the others.
     isTried: (names) => isAlive || !(names.includes('list') || names.includes('set another')),
     operations: {
       list,

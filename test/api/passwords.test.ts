@@ -1,4 +1,4 @@
-/** The duration of a rejected login reveals no accounts, even after a change of PASSWORD_SCRYPT_LOG_N. */
+/** The time of a rejected login does not reveal accounts, even after PASSWORD_SCRYPT_LOG_N changes. */
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { costOf, makeDummyHashes } from '../../api/auth/dummy-hashes.ts'
@@ -7,7 +7,7 @@ import { callAs, type Refusal } from '../support/account.ts'
 import { processorTicks } from '../support/measure.ts'
 import { shareWorld } from '../support/shared.ts'
 
-// Hashes of 3 ms and of 100 ms.
+// scrypt costs: about 100 ms and 3 ms per hash.
 const [before, today] = [15, 10]
 const world = shareWorld({ apis: 0, workers: 0 })
 const startApi = async (logN: number) =>
@@ -34,11 +34,11 @@ test('after a hash cost change, unknown emails cost as much as known ones', asyn
       expect(((await logIn(email, 'wrong').catch((error) => error)) as Refusal).status).toBe(401)
     return processorTicks(world.apis[api]!) - before
   }
-  // Excludes the cost of the first request.
+  // Excludes one-time costs of the first request.
   await costOfRefusals([alice.email])
   const hers = await costOfRefusals(Array(4).fill(alice.email))
   const unknown = await costOfRefusals(Array.from({ length: 4 }, () => `${randomUUID()}@example.com`))
-  // A hash with the new cost takes a thirtieth of the old one.
+  // A new hash takes a thirtieth of the time of an old one.
   expect(unknown / hers).toBeGreaterThan(0.6)
   expect(unknown / hers).toBeLessThan(1.6)
   expect(await storedCost(alice.id)).toBe(before)
@@ -79,7 +79,7 @@ test('dummy hashes have the same cost distribution as real hashes', async () => 
   expect(olds).toBeLessThan(360)
   expect(await costs()).toEqual(found)
 
-  // After ten logins, some dummy hashes change to the new cost, and none changes back.
+  // After ten logins, some dummy hashes have the new cost. None changes back.
   await world.db.query(
     `update account set password_hash = set_byte(password_hash, 7, 11)
       where id in (select id from account where get_byte(password_hash, 7) = 9 limit 10)`,

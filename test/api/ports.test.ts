@@ -1,4 +1,3 @@
-/** Connections to ports of a sandbox, over WebSockets. */
 import { randomBytes } from 'node:crypto'
 import { beforeAll, expect, test } from 'vitest'
 import { createWebSocketStream } from 'ws'
@@ -82,7 +81,7 @@ describeOnBothDrivers('a port of a sandbox', (driver) => {
     const last = await open(port, alice, id)
     last.socket.send('hello')
     await alice.call('destroySandbox', { params: { id } })
-    // The exit of the listener may be reported before that of the sandbox.
+    // Either exit may be reported first: the listener's or the sandbox's.
     expect([1000, 1011]).toContain((await last.closed)[0])
     await expect(open(port, alice, id)).rejects.toMatchObject({ status: 410, code: 'sandbox_destroyed' })
   })
@@ -137,7 +136,7 @@ describeOnBothDrivers('a port of a sandbox', (driver) => {
   })
 
   test('limits the number of concurrent port connections', async () => {
-    // Those of earlier tests may still count for a moment.
+    // Connections of earlier tests may still count briefly.
     const opened = () => world.eventually(() => open().catch(() => undefined), 15_000)
     const lines = await Promise.all(Array.from({ length: limits.connections }, opened))
     await expect(open()).rejects.toMatchObject({ status: 429, code: 'rate_limited' })
@@ -146,7 +145,6 @@ describeOnBothDrivers('a port of a sandbox', (driver) => {
   })
 })
 
-/** @throws the refusal */
 async function connect(world: World, account: Account, id: string, to: number) {
   const socket = newWebSocket(world, account, `/v1/sandboxes/${id}/ports/${to}`)
   const received: Buffer[] = []

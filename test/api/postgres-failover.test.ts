@@ -1,4 +1,4 @@
-/** PostgreSQL behind one address that moves to a standby, while the old primary restarts as a standby. */
+/** An address moves from one PostgreSQL server to its standby, and the old primary restarts as a standby. */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -34,7 +34,7 @@ afterAll(async () => {
 
 test('database connections that stop responding are replaced', async () => {
   address.forget()
-  // Each connection in use is waited for once, for ten seconds. No response is wrong in the meantime.
+  // Each broken connection delays one response by ten seconds. No response is wrong in the meantime.
   const answer = () => alice.call('listApiKeys').catch((error) => error)
   expect([200, 503]).toContain((await answer()).status)
   await world.eventually(async () => (await answer()).status === 200, 30_000)
@@ -54,7 +54,7 @@ test('processes stop using a demoted primary, and no reported result is lost', a
   const toldOf = async () => (await alice.call('listExecs', { params })).body.data.map(({ id }) => id)
 
   for (const server of [pair.second, pair.first]) {
-    // The address still leads to the old primary, which is now a standby that serves reads.
+    // The address still points to the old primary, which now only serves reads.
     await pair.switchTo(server)
     const calls = [() => alice.call('listExecs', { params }), () => run('true'), () => world.account()]
     for (const call of calls) await expect(call()).rejects.toMatchObject({ status: 503, code: 'unavailable' })

@@ -1,4 +1,3 @@
-/** The API as a process: its start, its error messages and its shutdown. */
 import { once } from 'node:events'
 import { Agent, get, type IncomingMessage } from 'node:http'
 import { createServer } from 'node:net'
@@ -6,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { expectDurationBelow } from '../support/eventually.ts'
 import { startWorld, type World } from '../support/index.ts'
 
-/** Starts a process that must fail. Returns its exit code and output. */
+/** Starts a process that must fail. Returns the exit code and output. */
 async function startDoomed(world: World, env: Record<string, string>, kind: 'api' | 'worker' = 'api') {
   await (kind === 'api' ? world.startApi(env) : world.startWorker(env)).catch(() => {})
   const process = (kind === 'api' ? world.apis : world.workers).at(-1)!
@@ -127,7 +126,7 @@ describe('process shutdown', () => {
 
   test('a shutdown does not wait for idle keep-alive connections', async () => {
     await using world = await startWorld({ workers: 0 })
-    // fetch keeps its connections.
+    // `fetch` keeps its connections open.
     await Promise.all(Array.from({ length: 10 }, () => fetch(`${world.url()}/v1/openapi.json`)))
     const start = performance.now()
     await world.apis[0]!.stop()

@@ -1,4 +1,4 @@
-/** Both quotas hold in every interleaving, because they are counted in the transaction that inserts the row. */
+/** Concurrent requests cannot exceed either quota. */
 import { describe, expect, test } from 'vitest'
 import { newSandboxId } from '../../shared/data/ids.ts'
 import type { Account, Refusal } from '../support/account.ts'
@@ -18,7 +18,7 @@ const world = shareWorld({ apis: 4, env })
 
 type Outcome = { id: string } | Refusal
 
-/** A create that does not wait for its pod, through one of the world's API processes. */
+/** Creates a sandbox without waiting for its pod. */
 const create = (account: Account, api = 0): Promise<Outcome> =>
   account.call('createSandbox', { headers: { prefer: 'respond-async' }, api }).then(
     ({ body }) => body,
@@ -37,7 +37,7 @@ interface Span {
   destroyed_at: string | null
 }
 
-/** The maximum number of concurrent sandboxes of any account. */
+/** The highest number of concurrent sandboxes that any account reached. */
 async function maxAtOnce(): Promise<number> {
   const spans = await world.db.query<Span & Record<string, unknown>>(
     'select account_id, created_at, destroyed_at from sandbox',
@@ -51,13 +51,13 @@ function overlap(spans: Span[]): number {
     { at: Date.parse(created_at), change: 1 },
     ...(destroyed_at ? [{ at: Date.parse(destroyed_at), change: -1 }] : []),
   ])
-  // Within one millisecond, a sandbox ends before another one is created.
+  // Within the same millisecond, ends count before creates.
   steps.sort((a, b) => a.at - b.at || a.change - b.change)
   let now = 0
   return Math.max(...steps.map(({ change }) => (now += change)))
 }
 
-/** Uses up a month: inserts an ended sandbox that ran for `ms`. */
+/** Uses up part of a month by inserting an ended sandbox that ran for `ms`. */
 async function spend(accountId: string, until: Date, ms: number) {
   const started = new Date(until.getTime() - ms)
   await world.db.query(
@@ -135,9 +135,9 @@ describe('the concurrent quota', () => {
     const alice = await world.account()
     await world.db.query('update account set concurrent_limit = 1 where id = ?', [alice.id])
     const { body } = await alice.call('createSandbox', { body: { ttl_seconds: 600 } })
-    // Only the create itself can end it now.
+    // The workers do not know this sandbox, so only the create itself can end it.
     await world.redis.flushall()
-    // Until the worker has announced itself again, a create is rejected for that reason.
+    // Creates are rejected for this reason until the worker has announced itself.
     const isFull = async () => codesOf([await create(alice)]).has('concurrent_sandbox_limit_reached')
     await world.eventually(isFull, 5_000)
     await setClock(world.db, new Date(Date.parse(body.expires_at)), { running: true })
@@ -153,7 +153,7 @@ describe('the concurrent quota', () => {
   })
 })
 
-/** These tests share one clock, which rarely moves back. */
+/** The tests share one clock, which rarely moves back. */
 describe('the monthly quota', () => {
   const newYear = Date.UTC(2027, 0, 1)
 
@@ -208,7 +208,7 @@ describe('the monthly quota', () => {
     const accounts = await makeAccounts(10)
     await setClock(world.db, new Date(newYear - 10_000))
     for (const { id } of accounts) await spend(id, new Date(newYear - 11_000), hours * hourMs)
-    // The clock is stopped first, so that some creates start in the old month even on a busy machine.
+    // Stops the clock first, so that some creates start in the old month even on a busy machine.
     await setClock(world.db, new Date(newYear - 700))
     const outcomes = await Promise.all(accounts.flatMap((account) => [create(account), create(account, 2)]))
     expect(codesOf(outcomes)).toEqual(new Set(['monthly_usage_limit_reached']))

@@ -1,4 +1,4 @@
-/** Redis behind one address that moves to a replica, and connections that stop responding. */
+/** An address moves from one Redis server to its replica, and connections stop responding. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { inOrderFor, listWorkers } from '../../shared/rpc/worker-registry.ts'
@@ -11,7 +11,7 @@ import { openRelay, type Relay } from '../support/relay.ts'
 
 /** The documented recovery time. */
 const recoverMs = 5_000
-/** Connections of one API and one worker, including those of BullMQ and of the subscribers. */
+/** Connections of one API and one worker, including BullMQ and subscribers. */
 const connectionCount = 6
 
 let world: World
@@ -40,7 +40,7 @@ async function readiness(process: Process) {
   return { status, redis: JSON.parse(text).parts.redis as string }
 }
 
-/** Checks everything that needs Redis: rate limits, jobs and notifications. */
+/** Uses everything that needs Redis: rate limits, jobs and notifications. */
 async function expectRecovery() {
   const isReady = async (process: Process) => (await readiness(process)).status === 200
   for (const process of [...world.apis, ...world.workers])
@@ -56,7 +56,7 @@ test('after a Redis failover, all connections move to the new primary', async ()
   await world.eventually(() => first.connections() === connectionCount, recoverMs)
   await second.promote()
   await first.follow(second)
-  // The address has not moved yet. A replica answers pings and serves reads.
+  // The address has not moved yet. Replicas answer pings and serve reads.
   await expect(alice.call('createSandbox')).rejects.toMatchObject({ status: 503, code: 'unavailable' })
   await expect(world.account()).rejects.toMatchObject({ status: 503, code: 'unavailable' })
   for (const process of [...world.apis, ...world.workers])
@@ -70,12 +70,12 @@ test('after a Redis failover, all connections move to the new primary', async ()
 
 test('when a frozen Redis primary returns as a replica, no connection keeps using it', async () => {
   const { first, second } = pair
-  // The previous test has promoted the second one.
+  // The previous test promoted the second server.
   second.plug.freeze()
   await first.promote()
   pair.lead(first)
   await expectRecovery()
-  // It resumes as a primary, until Sentinel demotes it.
+  // The server resumes as a primary until Sentinel demotes it.
   await second.plug.start()
   await second.follow(first)
   await expectRecovery()
@@ -87,7 +87,7 @@ test('replaces every Redis connection that stops responding', async () => {
   const { first, address } = pair
   address.forget()
   await expectRecovery()
-  // Redis still counts the old ones, which were not closed.
+  // Redis still counts the old connections, because they were never closed.
   await world.eventually(() => first.connections() >= 2 * connectionCount, recoverMs)
   address.repair()
   await world.eventually(() => first.connections() === connectionCount, recoverMs)
@@ -113,7 +113,7 @@ test('a worker that cannot reach Redis keeps its commands and reports their exit
   expect(execs).not.toEqual([])
 
   way.freeze()
-  // It is no longer registered, and the reconciler of the other worker, which registers again within a second, asks it.
+  // The frozen worker is unregistered. The other worker registers again within a second.
   await moveClockOfRedis(world.redis, world.settings.livenessTimeouts.stale)
   const asked = () => world.workers[0]!.lines.some(({ msg }) => msg.startsWith('a worker is not registered'))
   await world.eventually(asked, 30_000)

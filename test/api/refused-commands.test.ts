@@ -1,4 +1,4 @@
-/** Commands that were refused with 503 because of the database leave nothing, and their keys can be used again. */
+/** Commands that were rejected with 503 leave nothing behind, and their keys can be used again. */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -11,7 +11,7 @@ let alice: Account
 let params: { id: string }
 /** The connection between the worker and PostgreSQL. */
 let wire: Relay
-/** Called before PostgreSQL receives the statement that inserts a command's row. */
+/** Called when the insert of a command's row is sent to PostgreSQL. */
 let onInsert = () => {}
 
 beforeAll(async () => {
@@ -47,7 +47,7 @@ const run = (key?: string) =>
 
 const countRows = async () => (await world.db.query('select id from exec')).length
 
-/** The key now runs its command once, and reports no exit status of a command that never ran. */
+/** Repeats the request. The command must now run exactly once. */
 async function assertRunning(key: string) {
   const { body } = await world.eventually(() => run(key), 10_000)
   expect(body).toMatchObject({ status: 'exited', exit_code: 0, stdout: 'ran\n' })
@@ -59,7 +59,7 @@ test.each([
   ['without an Idempotency-Key', undefined],
 ])('a command %s can be retried after a PostgreSQL outage', async (_, key) => {
   const before = await countRows()
-  // One command at a time, because earlier requests of another one would be lost too.
+  // Sequential, because losing responses affects every open request.
   onInsert = () => wire.loseAnswers()
   const call = expectRefusal(run(key))
   await world.eventually(async () => (await countRows()) === before + 1, 10_000)
@@ -85,7 +85,7 @@ test('a command can be retried after it was rejected because of a table lock', a
   release.resolve()
   await lock
   for (const refusal of refusals) expect(refusal).toMatchObject({ status: 503 })
-  // Its insert runs after all waiting ones.
+  // This insert runs after all waiting ones.
   await assertRunning('locked')
   expect(await countRows()).toBe(before + 1)
 })

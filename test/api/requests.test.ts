@@ -1,4 +1,3 @@
-/** Behavior of all routes: request ids, bodies, methods, headers and log lines. */
 import { request as openRequest } from 'node:http'
 import { gzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
@@ -16,7 +15,7 @@ const endpointsWithBody = Object.values<Endpoint>(endpoints).filter(({ body }) =
 
 const as = (account: Account) => ({ authorization: `Bearer ${account.token}` })
 
-/** Sends a POST that creates an API key if its body is valid. */
+/** Creates an API key if the body is valid. */
 function post(account: Account, body: RawRequest['body'], headers: Record<string, string> = {}) {
   const type = { 'content-type': 'application/json' }
   return send(`${world.url()}/v1/api-keys`, {
@@ -34,7 +33,7 @@ test('each response has a new request id, even if the client sent one', async ()
   const ids = answers.map(({ headers }) => String(headers['x-request-id']))
   expect(new Set(ids).size).toBe(paths.length)
   for (const id of ids) expect(id).toMatch(/^req_[0-9a-f-]{36}$/)
-  // Health checks and metrics are only on the internal port.
+  // Only the internal port serves health checks and metrics.
   expect(answers.map(({ status }) => status)).toEqual([404, 404, 401, 200, 404, 404])
 })
 
@@ -106,7 +105,7 @@ test('rejects a large body with an extreme compression ratio', async () => {
   const refused = await create('x'.repeat(1_000_000))
   expect(refused.status).toBe(413)
   expect(JSON.parse(refused.text).detail).toContain('Send the body uncompressed')
-  // Ordinary text compresses far less.
+  // Ordinary text has a much lower compression ratio.
   const ordinary = await create(Array.from({ length: 70_000 }, (_, line) => `line ${line}\n`).join(''))
   expect(ordinary.status).toBe(404)
 })
@@ -114,11 +113,11 @@ test('rejects a large body with an extreme compression ratio', async () => {
 test('attempts with unknown API keys are limited per address', async () => {
   const alice = await world.account()
   const unknownKeys = Array.from({ length: 400 }, () => makeApiKey().raw)
-  // Another address than the other tests.
+  // Other tests use different addresses.
   const from = '127.0.6.1'
   const authenticate = (key: string, from: string) =>
     send(`${world.url()}/v1/account`, { headers: { authorization: `Bearer ${key}` }, from })
-  // From another address, because the first lookup of a known key counts too.
+  // A different address, because the first lookup of a valid key also counts.
   expect((await authenticate(alice.key, '127.0.6.2')).status).toBe(200)
   const answers = await Promise.all(unknownKeys.map((key) => authenticate(key, from)))
   const statuses = new Set(answers.map(({ status }) => status))
@@ -138,11 +137,11 @@ test('rejects a body that exceeds the limit, with or without a Content-Length', 
     'transfer-encoding': 'chunked',
   })
   expect(hidden.status).toBe(413)
-  // A body of the maximum size is read, and rejected as invalid JSON.
+  // A body of the maximum size is read, then rejected as invalid JSON.
   expect((await post(alice, Buffer.alloc(limits.usualBodyBytes, 0x20))).status).toBe(400)
 })
 
-/** The alternatives for more than 1 MiB, by route. */
+/** What each route suggests for more than 1 MiB. */
 const hints: Record<string, string> = {
   createFile: '.*PUT files/raw',
   editFile: '.*files/raw',
@@ -246,7 +245,7 @@ test('logs each request on one line with its route pattern and without its URL',
   expect(JSON.stringify(world.apis[0]!.lines)).not.toContain('my-secret-name')
 })
 
-/** Sends the head of a POST without its body. @returns the status of the response */
+/** Sends only the headers of a POST. @returns the status code */
 function sendHead(headers: Record<string, string>): Promise<number> {
   return new Promise((resolve, reject) => {
     const head = openRequest(`${world.url()}/v1/api-keys`, {

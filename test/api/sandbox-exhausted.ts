@@ -1,6 +1,6 @@
 /**
- * Tests of a sandbox at its limits: each kind of request reports it, and a reset ends all its processes. On Kubernetes
- * they run only in the soak, because hundreds of processes in a pod keep a small node busy.
+ * Tests a sandbox at its limits. On Kubernetes, they run only in the soak, because they keep a small node
+ * busy.
  */
 import { expect, test } from 'vitest'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
@@ -16,7 +16,7 @@ export function testExhausted({ driver, env }: { driver: DriverName; env: Record
     env: { ...env, SANDBOX_PIDS: '64' },
   })
 
-  /** Repeats a request until it is refused. @returns the number of successes; a slot that closes admits one command */
+  /** Repeats a request until it is rejected. @returns the number of successes */
   async function untilRefused(name: string, ask: () => Promise<unknown>): Promise<number> {
     let passed = 0
     const problem = await world.eventually(async () => {
@@ -60,7 +60,7 @@ export function testExhausted({ driver, env }: { driver: DriverName; env: Record
     }
     let passed = 0
     for (const [name, ask] of Object.entries(commands)) passed += await untilRefused(name, ask)
-    // Refused commands have no row.
+    // Rejected commands have no row.
     expect(await count()).toBe(before + passed)
     const path = 'kept'
     await untilRefused('view', () => alice.call('viewFile', { params, query: { path } }))
@@ -106,7 +106,7 @@ export function testExhausted({ driver, env }: { driver: DriverName; env: Record
     await client.close()
   })
 
-  // On Kubernetes a full /tmp ends the pod instead.
+  // On Kubernetes, a full /tmp ends the pod instead.
   test.runIf(driver === 'local')('a sandbox with a full /tmp reports that in a terminal', async () => {
     await sh('head -c 80000000 /dev/zero >/tmp/big')
     await expect(exec({ tty: true })).rejects.toMatchObject({

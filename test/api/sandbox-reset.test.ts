@@ -1,4 +1,4 @@
-/** A reset ends all processes of a sandbox. ./sandbox-exhausted.ts tests it at the process limit. */
+/** A reset ends all processes. ./sandbox-exhausted.ts tests resets at the process limit. */
 import { expect, test } from 'vitest'
 import { describeOnEveryImageAtOnce } from '../support/drivers.ts'
 import { shareSandbox } from '../support/shared.ts'
@@ -7,7 +7,7 @@ describeOnEveryImageAtOnce('a reset', ({ driver, env }) => {
   const { alice, params, sh, countOf, waitForExit } = shareSandbox({ driver, env })
 
   test('a reset kills even processes that keep respawning, and keeps the files', async () => {
-    // Three chains of processes: each starts the next one and exits, and all ignore SIGHUP.
+    // Three chains of processes. Each process starts its successor, exits, and ignores SIGHUP.
     const chain = 'trap "" HUP; next() { : >alive; sleep 0.02; next & }; for i in 1 2 3; do next & done'
     const command = `echo kept >kept; ${chain}; exec sleep 600`
     const { body } = await alice.call('execCommand', { params, body: { command, background: true } })

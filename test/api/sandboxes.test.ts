@@ -115,7 +115,7 @@ describe('create', () => {
   test('reports that a sandbox was destroyed while it was starting', async () => {
     await using slow = await startWorld()
     const alice = await slow.account()
-    // The worker is frozen, and its liveness timeout has not passed.
+    // The worker is frozen, but its liveness timeout has not elapsed.
     slow.workers[0]!.signal('SIGSTOP')
     const creating = alice.call('createSandbox')
     creating.catch(() => {})

@@ -1,4 +1,4 @@
-/** Secrets in a sandbox: their values in commands, their redaction in output, and the absence of values elsewhere. */
+/** Secrets in commands, their redaction in output, and a search for leaked values. */
 import { randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -71,7 +71,7 @@ describeOnBothDriversAtOnce('secrets', (driver) => {
     const command = 'echo "<$TOKEN>"; echo "<$TOKEN>" >&2; echo "$SHORT"'
     expect(await run(command)).toBe('<[secret TOKEN]>\n1234567\n<[secret TOKEN]>\n')
     expect(await run(command, { reveal: true })).toBe('<p4ssw0rd!>\n1234567\n<p4ssw0rd!>\n')
-    // Written in two pieces with a pause.
+    // Prints the value in two pieces, with a pause in between.
     expect(await run('printf p4ss; sleep 0.2; printf "w0rd!"; printf p4ss')).toBe('[secret TOKEN]p4ss')
   })
 
@@ -163,7 +163,7 @@ describeOnBothDriversAtOnce('secrets', (driver) => {
     await set('CANARY', canary)
     await set('CANARY', canary, params.id)
     await run('echo "$CANARY" > kept; echo "$CANARY"; echo "$CANARY" >&2')
-    // Also in errors of commands that use it.
+    // Includes errors of commands that use the secret.
     await alice.call('execCommand', { params, body: { command: ['no such command'] } })
     await alice.call('execCommand', { params, body: { command: 'echo $CANARY; sleep 9', timeout_ms: 300 } })
     await alice.call('execCommand', {
@@ -213,7 +213,7 @@ describeOnBothDriversAtOnce('secrets', (driver) => {
       expect(places.Kubernetes!.some((text) => text.includes(podName(params.id)))).toBe(true)
   })
 
-  /** Every row of every table as text, bytes as hex and as characters. */
+  /** All table rows as text. Bytes are shown as hex and as characters. */
   async function everythingInPostgres(): Promise<string[]> {
     const tables = await world.db.query<{ name: string }>(
       `select quote_ident(schemaname) || '.' || quote_ident(relname) as name from pg_stat_user_tables`,
@@ -253,7 +253,7 @@ describeOnBothDriversAtOnce('secrets', (driver) => {
     return files.flatMap((path) => readIfFile(join(world.folder, path)))
   }
 
-  /** All objects of the namespace, of every kind that can be listed, and the cluster's events of it. */
+  /** All objects in the namespace, and the related cluster events. */
   async function everythingInKubernetes(): Promise<string[]> {
     const config = openAdmin()
     const custom = config.makeApiClient(CustomObjectsApi)
@@ -275,7 +275,7 @@ describeOnBothDriversAtOnce('secrets', (driver) => {
       api.listNamespacedResourceQuota({ namespace }),
       api.listNamespacedLimitRange({ namespace }),
     ])
-    // All kinds of the core group are included.
+    // The list covers every kind in the core group.
     expect(core).toHaveLength(resources.length)
     const others = [
       ['networking.k8s.io', 'v1', 'networkpolicies'],
@@ -301,7 +301,7 @@ function readIfFile(path: string): string[] {
   }
 }
 
-/** The bytes of all output events; a value must not be found by joining them either. */
+/** Joins the bytes of all output events, so that a split value is found too. */
 function decodeEvents(text: string): string {
   return [...text.matchAll(/^event: (?:stdout|stderr)$[\s\S]*?^data: (.*)$/gm)]
     .map(([, data]) => {

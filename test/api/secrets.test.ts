@@ -1,4 +1,4 @@
-/** Secrets over HTTP: they are set, listed, replaced and deleted, but their values are never returned. */
+/** Secrets are set, listed, replaced and deleted. No response contains their values. */
 import { describe, expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
 import { markDestroyed } from '../../shared/data/sandbox-writes.ts'
@@ -156,7 +156,7 @@ test("limits an account's secrets to 64 KiB in total, even when they are set con
     alice.id,
   ])
   expect(Number(row!.bytes)).toBeLessThanOrEqual(limits.secretsBytes)
-  // A replacement needs no room for the previous value.
+  // Replacing a secret does not count its old value.
   const [taken] = (await alice.call('listSecrets')).body.data
   expect((await create(alice, taken!.name, value, taken!.sandbox_id ?? undefined)).status).toBe(201)
 })

@@ -1,4 +1,4 @@
-/** Slow uploads that take longer than Node's default `requestTimeout`. */
+/** Uploads that take longer than Node's default `requestTimeout`. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { shareSandbox } from '../support/shared.ts'

@@ -1,4 +1,4 @@
-/** Requests that are still running 12 s after their API process received SIGTERM. */
+/** Requests that still run 12 s after the API process received SIGTERM. */
 import { connect } from 'node:net'
 import { beforeAll, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
@@ -19,7 +19,7 @@ const keyed = {
   body: { command: `echo x >> runs; ${until}; cat runs`, grace_ms: 60_000 } satisfies ExecRequest,
 }
 
-/** The requests that run during the shutdown, and their results. */
+/** Requests during the shutdown, and their results. */
 let json: unknown
 let tool: Record<string, unknown>
 let resumable: string
@@ -139,7 +139,7 @@ test('closes the WebSocket of a terminal during shutdown', () => {
   expect(terminalClosed).toBe(1006)
 })
 
-/** Opens a terminal. @returns its close code */
+/** @returns the close code */
 async function openTerminal(account: Account): Promise<{ closed: Promise<number> }> {
   const { body } = await account.call('execCommand', { params, body: { command: ['sh'], tty: true } })
   const url = `${world.url().replace('http', 'ws')}/v1/sandboxes/${params.id}/exec/${body.id}/attach`
@@ -150,7 +150,6 @@ async function openTerminal(account: Account): Promise<{ closed: Promise<number>
   return { closed }
 }
 
-/** @returns the error from the tool */
 async function callTool(account: Account, args: object): Promise<Record<string, unknown>> {
   const { text } = await send(`${world.url()}/v1/mcp`, toolCall(account, 'exec', args))
   const [, data] = /^data: (.*)$/m.exec(text) ?? []

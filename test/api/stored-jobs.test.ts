@@ -1,4 +1,4 @@
-/** The size of a delayed job of an ended sandbox in Redis, as documented in docs/hosting.md. */
+/** Size in Redis of a delayed job, as documented in docs/hosting.md. */
 import { Queue } from 'bullmq'
 import { expect, test } from 'vitest'
 import { queueName, queuePrefix } from '../../shared/platform/jobs.ts'

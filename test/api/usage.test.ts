@@ -1,4 +1,4 @@
-/** Usage is the sum of the billed intervals within the month, in milliseconds. */
+/** Usage is the sum of billed milliseconds within the month. */
 
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
@@ -22,7 +22,7 @@ interface Life {
 
 const minute = 60_000
 const newYear = Date.UTC(2027, 0, 1)
-/** Most moments are near the end of a month, where errors are likely. */
+/** Most times are near the end of a month, where errors are likely. */
 const moment = fc.oneof(
   fc.integer({ min: newYear - 40 * minute, max: newYear + 40 * minute }),
   fc.integer({ min: Date.UTC(2026, 10, 28), max: Date.UTC(2027, 1, 3) }),
@@ -47,7 +47,7 @@ const life: fc.Arbitrary<Life> = fc
     }
   })
 
-/** Computes the usage independently, with plain numbers. */
+/** An independent, simple implementation. */
 function plainUsage(lives: Life[], month: string, now: number): number {
   const [year, number] = month.split('-').map(Number) as [number, number]
   const since = Date.UTC(year, number - 1, 1)
@@ -112,7 +112,7 @@ test('a warm pod that died unused and was replaced is billed in the month in whi
 })
 
 describe('usage by sandbox', () => {
-  /** All pages of this size, followed from the first. */
+  /** Reads all pages. */
   async function readAll(alice: Account, month: string, limit: number) {
     const pages = []
     for (let cursor: string | null | undefined; cursor !== null; ) {
@@ -187,7 +187,7 @@ describe('usage by sandbox', () => {
   })
 })
 
-/** Replaces the history of an account. */
+/** Replaces an account's history. */
 async function write({ db }: World, accountId: string, lives: Life[]) {
   await db.query('delete from sandbox where account_id = ?', [accountId])
   const time = (ms: number | null) => (ms === null ? null : new Date(ms))

@@ -1,4 +1,4 @@
-/** Liveness checks of a worker with open calls (api/worker-client/health.ts), with a real worker. */
+/** Liveness checks of a worker with open RPCs (api/worker-client/health.ts). */
 import { pino } from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
 import { WorkerHealth } from '../../api/worker-client/health.ts'
@@ -7,10 +7,9 @@ import { listWorkers } from '../../shared/rpc/worker-registry.ts'
 import { shareWorld } from '../support/shared.ts'
 
 const world = shareWorld({ apis: 0 })
-/** Milliseconds. */
 const unlimitedMs = 3_600_000
 
-/** Freezes the world's worker, and checks its liveness. */
+/** Freezes the worker, and checks its liveness. */
 async function followFrozen(answer: number, bytesMoved = () => 0) {
   const [worker] = world.workers
   const livenessTimeouts = { ...livenessTimeoutsOf(3), answer, last: (answer * 2) / 3 }
@@ -56,7 +55,7 @@ test('after an API process and a worker stall together, the API process checks t
   const answer = 1_500
   const { reports, wake, isAsked, isAnswered, isSilent } = await followFrozen(answer)
   await world.eventually(isAsked, 10_000)
-  // Blocks this process, so that the response to its check is late.
+  // Blocks this process, so that the response to the check is late.
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, answer + 1_000)
   wake()
   await world.eventually(isAnswered, 10_000)

@@ -1,4 +1,4 @@
-/** A short run of `npm run chaos`, or a run with the options that it passes. */
+/** A short chaos run, or the run that `npm run chaos` configures. */
 import { writeFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { hasCluster } from '../support/cluster.ts'
@@ -15,7 +15,7 @@ const short: Options[] = [
   { driver: 'kubernetes', seed, faults: 40, minutes: 1 },
 ]
 
-/** Time for the last requests and the checks, after the faults. */
+/** Time for the last requests and the checks after the faults. */
 const restMs = 300_000
 
 describe('under random faults', () => {

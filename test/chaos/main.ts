@@ -1,6 +1,6 @@
 /**
- * `npm run chaos`: runs the soak suite with other options, so that it uses the services, watchdog and clean-up of the
- * tests.
+ * `npm run chaos` runs the soak suite with different options. It therefore has the services, watchdog and
+ * cleanup of the tests.
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,18 +1,18 @@
-/** Options of a run: `npm run chaos -- --minutes 30 --seed 7`. */
+/** Options such as `npm run chaos -- --minutes 30 --seed 7`. */
 import { parseArgs } from 'node:util'
 
 export interface Options {
   driver: 'local' | 'kubernetes'
-  /** Determines the schedule of faults and the choices of the clients. */
+  /** Determines the faults and the choices of clients. */
   seed: number
-  /** The run ends after this number of faults, or after `minutes` if that is earlier. */
+  /** The run ends after this many faults or after `minutes`, whichever comes first. */
   faults: number
   minutes: number
-  /** The file for the report as JSON. */
+  /** Path for the JSON report. */
   json?: string | undefined
 }
 
-/** The environment variable that passes the options to the suite. */
+/** Environment variable that passes the options to the suite. */
 export const optionsVariable = 'SANDLOT_CHAOS'
 
 export const usage = `npm run chaos -- [OPTION…]

@@ -1,6 +1,6 @@
 /**
- * Loaded into each process of a chaos run before its own code. Routes its connections to workers through relays, and
- * shifts its clock by the number of milliseconds in a file.
+ * Loaded into each process of a chaos run. Routes connections to workers through relays, and shifts the
+ * clock.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { Socket } from 'node:net'
@@ -35,7 +35,7 @@ setInterval(readClock, 100).unref()
 
 const RealDate = Date
 const now = () => RealDate.now() + shiftMs
-// A proxy, so that dates created inside Node are instances of this class too.
+// A Proxy, so that dates created inside Node are also instances of this class.
 globalThis.Date = new Proxy(RealDate, {
   get: (target, name) => (name === 'now' ? now : Reflect.get(target, name)),
   construct: (target, args, made) => Reflect.construct(target, args.length === 0 ? [now()] : args, made),

@@ -1,9 +1,9 @@
-/** Random choices that a seed makes repeatable. */
+/** Random choices that can be repeated with the same seed. */
 
-/** Returns a number from 0 to 1, excluding 1. */
+/** From 0 up to, but not including, 1. */
 export type Random = () => number
 
-/** The generator "mulberry32", with 32 bits of state. */
+/** mulberry32, which has 32 bits of state. */
 export function makeRandom(seed: number): Random {
   let state = seed >>> 0
   return () => {
@@ -14,13 +14,13 @@ export function makeRandom(seed: number): Random {
   }
 }
 
-/** Returns an integer in the range, including both limits. */
+/** Both limits are inclusive. */
 export const between = (random: Random, min: number, max: number): number =>
   min + Math.floor(random() * (max - min + 1))
 
 export const pick = <T>(random: Random, from: readonly T[]): T => from[Math.floor(random() * from.length)]!
 
-/** Picks an entry with a probability proportional to its weight. */
+/** An entry's probability is proportional to its weight. */
 export function pickWeighted<T extends { weight: number }>(random: Random, from: readonly T[]): T {
   let remaining = random() * from.reduce((sum, { weight }) => sum + weight, 0)
   for (const each of from) {

@@ -1,22 +1,22 @@
-/** Records requests and responses of the clients, and the violations found in them. */
+/** Records clients' requests and responses, and detects violations. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Refusal } from '../support/account.ts'
 import type { Line, Process } from '../support/process.ts'
 
-/** One command that a client wants to run exactly once. */
+/** A command that a client wants to run exactly once. */
 export interface CommandEntry {
-  /** Unique; the command writes it into the sandbox's file `ran` when it starts. */
+  /** Unique. The command appends it to the sandbox's file `ran` when it starts. */
   token: string
   kind: string
   sandboxId: string
-  /** Its exit code and output if no fault affects it. */
+  /** Expected if no fault affects the command. */
   expected: { exitCode: number; stdout: string; stderr: string }
-  /** Its Idempotency-Key. */
+  /** Idempotency-Key of the request. */
   key?: string | undefined
   attempts: number
-  /** Results reported by any route, oldest first. */
+  /** Results reported by any route, in order of arrival. */
   reported: ReportedResult[]
-  /** When each error arrived that states that the command did not run. */
+  /** Times of errors that state that the command did not run. */
   refusedAt: number[]
 }
 
@@ -35,32 +35,30 @@ export interface SandboxEntry {
   /** Whether a client asked to destroy it. */
   isDestroyRequested: boolean
   commands: CommandEntry[]
-  /** When each token was written, in milliseconds; undefined when the file could not be read in time. */
+  /** Times in milliseconds when each token was written, or undefined if the file was not read. */
   ran?: Map<string, number[]> | undefined
 }
 
 export interface Wrong {
   what: string
   evidence: unknown
-  /** Related log lines of the processes. */
   lines: Line[]
 }
 
-/** Number of violations of each label that are shown with their evidence. */
+/** Maximum number of violations per label that are shown in full. */
 const shownOfEach = 5
 const linesShown = 15
-/** Errors among the last lines of a process are shown even if they contain none of the ids. */
+/** Number of recent log lines whose errors are shown even without a matching id. */
 const recentLines = 100
 
 export class Recorder {
   readonly sandboxes = new Map<string, SandboxEntry>()
-  /** Sandboxes and pods that were the target of a fault. */
+  /** Sandboxes and pods that a fault has targeted. */
   readonly harmed = new Set<string>()
-  /** When PostgreSQL was killed, in milliseconds since 1970. */
+  /** Times when PostgreSQL was killed, in milliseconds since 1970. */
   readonly crashes: number[] = []
-  /** Intervals in which PostgreSQL was frozen. */
+  /** Intervals during which PostgreSQL was frozen. */
   readonly freezes: { from: number; to: number }[] = []
-  /** Requests in progress, for the fault that disconnects a client. */
   readonly inFlight = new Set<AbortController>()
   readonly wrongs: Wrong[] = []
   readonly counts = { operations: new Map<string, Map<string, number>>(), wrong: new Map<string, number>() }
@@ -69,14 +67,14 @@ export class Recorder {
 
   /**
    * @param processes all processes of the run, for their logs
-   * @param log receives each violation immediately, because a run may last a night
+   * @param log receives violations immediately, because a run may last a night
    */
   constructor(processes: () => readonly Process[], log: (line: string) => void) {
     this.processes = processes
     this.log = log
   }
 
-  /** @param ids select log lines */
+  /** @param ids used to select log lines */
   wrong(what: string, evidence: unknown, ids: readonly (string | undefined)[] = []): void {
     const count = this.counts.wrong.get(what) ?? 0
     this.counts.wrong.set(what, count + 1)
@@ -92,7 +90,7 @@ export class Recorder {
     outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
   }
 
-  /** When a worker was about to store the exit status of a command, in milliseconds since 1970. */
+  /** When a worker was about to store a command's exit status, in milliseconds since 1970. */
   endedAt(execId: string): number | undefined {
     const lines = this.processes().flatMap((process) => process.lines)
     const isExit = (msg: string) => msg === 'a command ended' || msg === 'a command is lost'
@@ -118,22 +116,25 @@ export class Recorder {
 
 const timeOf = (line: Line): number => new Date(line.time as string | number).getTime() || 0
 
-/** Longer than the limits of a request, a frozen process and a restart together. */
+/** Exceeds the request limits, a freeze and a restart combined. */
 const answerMs = 90_000
 const failedPauseMs = 100
 
-/** Errors that clients never cause: their credentials are valid, and a repeated request is unchanged. */
+/** Errors that clients never cause. Their credentials are valid, and they repeat requests unchanged. */
 const neverRefused: ReadonlySet<string> = new Set(['invalid_credentials', 'idempotency_conflict'])
 
-/** Operations that answer 404 only if the sandbox does not exist. A secret or a command may not have been created. */
+/**
+ * A 404 for these operations means that the sandbox does not exist. Secrets and commands may never have been
+ * created.
+ */
 const isOfSandbox =
   /^(exec: |getSandbox|destroy|listExecs|listFiles|globFiles|grepFiles|createFile|writeRawFile)/
 
 export type Outcome<T> = { ok: T } | { failed: string; refusal?: Refusal }
 
 /**
- * Sends a request and records its outcome. A fault explains an error response, a broken connection and a client that
- * left. A missing response, a 500 and a response outside the contract are violations.
+ * Sends a request and records the outcome.
+ * A missing response, a 500 or an undocumented response is a violation. Faults explain all other errors.
  */
 export async function attempt<T>(
   recorder: Recorder,
@@ -177,10 +178,10 @@ export async function attempt<T>(
   }
 }
 
-/** Errors of fetch, a stream or a WebSocket when a connection breaks. */
+/** Errors from fetch, a stream or a WebSocket when the connection breaks. */
 const broken =
   /fetch failed|terminated|ECONN|EPIPE|socket hang up|other side closed|Body is unusable|broke off/
-/** Errors of JSON.parse when a response was cut off. */
+/** Errors from JSON.parse for an incomplete response. */
 const cutShort = /Unexpected end of JSON|Unterminated string in JSON/
 
 function describe(error: unknown): string {

@@ -1,4 +1,4 @@
-/** Formats a report for a terminal, and as a Markdown table for docs/reliability.md. */
+/** Formats a report for terminals, and as a table for docs/reliability.md. */
 import type { Report } from './run.ts'
 
 export function describeReport(report: Report): string {

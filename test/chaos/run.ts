@@ -1,4 +1,4 @@
-/** Runs traffic and faults, waits until both have ended, and checks the results. */
+/** Runs traffic and faults, then checks the results. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type CommandSums, checkCommands } from './checks/commands.ts'
 import { checkPods } from './checks/pods.ts'
@@ -18,7 +18,7 @@ export interface Report {
   /** Duration of the faults. */
   seconds: number
   faults: { total: number; byName: Record<string, number> }
-  /** Number of each outcome by operation. */
+  /** Number of outcomes per operation. */
   operations: Record<string, Record<string, number>>
   commands: CommandSums
   sandboxes: SandboxSums
@@ -26,7 +26,7 @@ export interface Report {
   wrong: { total: number; byWhat: Record<string, number>; shown: Wrong[] }
 }
 
-/** Fewer on a cluster, because a small node takes longer to start pods. */
+/** Fewer on a cluster, because pods start slowly on a small node. */
 const tenants = { local: 4, kubernetes: 2 }
 const warmUpMs = 2_000
 const logEveryMs = 60_000
@@ -71,7 +71,7 @@ export async function runChaos(options: Options, log: (line: string) => void): P
   const commands = await checkCommands(stage.world.db, recorder)
   const sandboxes = await checkSandboxes(stage.world.db, recorder, accounts)
   const sizes = await checkSizes(stage, recorder)
-  // Disposing a world stops its processes gracefully, and fails if there are orphans.
+  // Disposing a world stops its processes, and fails if orphans remain.
   await rest
     .disposeAsync()
     .catch((error) => recorder.wrong('there are orphans', String(error).slice(0, 2_000)))
@@ -98,7 +98,7 @@ export async function runChaos(options: Options, log: (line: string) => void): P
 
 const sumOf = (counts: Map<string, number>) => [...counts.values()].reduce((a, b) => a + b, 0)
 
-/** Reports a process that exits unexpectedly, and replaces it so that the run continues. */
+/** Reports and replaces processes that exit unexpectedly. */
 async function watchProcesses(stage: Stage, recorder: Recorder, isOver: () => boolean): Promise<void> {
   while (!isOver()) {
     for (const instance of stage.instances) {

@@ -1,4 +1,4 @@
-/** The world of a run: 2 APIs and 3 workers. Each has separate relays to all services that it connects to. */
+/** A world with 2 APIs and 3 workers. Each process has its own relays to other services. */
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -15,19 +15,18 @@ import { openRelay, type Relay } from '../support/relay.ts'
 import { openPostgresPair, type PostgresPair, type PostgresServer } from '../support/standby.ts'
 import type { Options } from './options.ts'
 
-/** An instance of the API or of the worker, whose process is replaced when it is killed. */
+/** An API or worker. A killed process is replaced. */
 export interface Instance {
   name: string
   kind: 'api' | 'worker'
   process: Process
   wires: { postgres: Relay; redis: Relay }
-  /** For an API: its relay to each worker. */
+  /** Relays to each worker. Only APIs have them. */
   toWorkers: Map<Instance, Relay>
-  /** Sets the offset of its clock. */
   setClock(ms: number): void
-  /** Bytes of memory and number of open files, after its start. */
+  /** Memory in bytes and number of open files after the start. */
   usual: { memory: number; descriptors: number }
-  /** Whether a fault has ended its process, or is about to. */
+  /** Whether a fault has ended the process or will end it soon. */
   isBeingEnded: boolean
 }
 
@@ -35,30 +34,29 @@ export interface Stage extends AsyncDisposable {
   world: World
   driver: Driver
   instances: Instance[]
-  /** All processes of the run, including those that have exited. */
+  /** Includes processes that have exited. */
   processes: Process[]
-  /** Replaces a process that has exited. @param harm applied to the new one while it starts */
+  /** Replaces an exited process. @param harm applied while the new process starts */
   replace(instance: Instance, harm?: (process: Process) => Promise<void>): Promise<void>
-  /** The world's Redis and its replica. */
+  /** The world's Redis and a replica. */
   redisPair: Pair
-  /** Routes new connections to Redis there. */
   leadRedis(to: Server): void
-  /** The world's PostgreSQL and its standby. */
+  /** The world's PostgreSQL and a standby. */
   postgresPair: PostgresPair
-  /** Routes new connections to PostgreSQL there. */
+  /** Sends new PostgreSQL connections to this server. */
   leadPostgres(to: PostgresServer): void
-  /** The instances with the oldest keys; all of them before a rotation begins. */
+  /** Instances with the oldest keys. Includes all instances before a rotation begins. */
   withOldestKeys(): Instance[]
-  /** Assigns the next keys, which its next process uses. */
+  /** Assigns new keys, which take effect at the next start. */
   rotateKeys(instance: Instance): void
 }
 
 export const apiCount = 2
 export const workerCount = 3
-/** Concurrent sandboxes of an account: fewer than its clients try to create. */
+/** Concurrent sandboxes per account. Clients try to create more. */
 export const cap = 3
 
-/** Rows of sandboxes that ended before the run. */
+/** Number of sandbox rows that ended before the run. */
 const pastRows = 50_000
 
 const preload = pathToFileURL(join(import.meta.dirname, 'preload.mjs')).href
@@ -66,7 +64,7 @@ const preload = pathToFileURL(join(import.meta.dirname, 'preload.mjs')).href
 export async function openStage({ driver: driverName }: Options): Promise<Stage> {
   await using undo = new AsyncDisposableStack()
   const relays: Relay[] = []
-  // Disposed of after the world, so that its processes can shut down gracefully.
+  // Disposed of after the world, so that processes shut down gracefully.
   undo.defer(() => {
     for (const relay of relays) relay.close()
   })
@@ -97,7 +95,7 @@ export async function openStage({ driver: driverName }: Options): Promise<Stage>
     return relay
   }
 
-  /** Opens the relays of one instance, and returns the settings that make it use them. */
+  /** Opens an instance's relays. Returns the settings that use them. */
   async function wiresOf(name: string) {
     const folder = join(world.folder, name)
     for (const each of ['p', 'r', 'w']) mkdirSync(join(folder, each), { recursive: true })
@@ -142,14 +140,14 @@ export async function openStage({ driver: driverName }: Options): Promise<Stage>
 
   async function start(kind: Instance['kind'], env: Record<string, string>, harm = async (_: Process) => {}) {
     const starting = kind === 'api' ? world.startApi(env) : world.startWorker(env)
-    // The process is in the list before it is ready.
+    // Processes are listed before they are ready.
     const harming = harm((kind === 'api' ? world.apis : world.workers).at(-1)!)
     const [process] = await Promise.all([starting, harming])
     processes.push(process)
     return process
   }
 
-  /** Opens relays from each API to a new worker. */
+  /** Opens relays from all APIs to a new worker. */
   async function connectApis(worker: Instance) {
     const host = '127.0.0.1'
     const { port } = new URL(worker.process.callsUrl)
@@ -161,14 +159,13 @@ export async function openStage({ driver: driverName }: Options): Promise<Stage>
     }
   }
 
-  /** Removes the relays to a worker that has exited, because another process may receive its port. */
+  /** Removes the relays to an exited worker, because its port may be reused. */
   function forget({ kind, process }: Instance) {
     if (kind === 'api') return
     const { port } = new URL(process.callsUrl)
     for (const { folder } of envs.values()) rmSync(join(folder, 'w', port), { force: true })
   }
 
-  /** Lists the current processes in the world, in the order of their instances. */
   function updateWorld() {
     const ofKind = (kind: Instance['kind']) =>
       instances.filter((instance) => instance.kind === kind).map((instance) => instance.process)
@@ -187,14 +184,14 @@ export async function openStage({ driver: driverName }: Options): Promise<Stage>
   await Promise.all(instances.map(settle))
 
   await installFullTriggers(world.db)
-  // Rows for the migration of large tables.
+  // Rows for migrations of large tables.
   await fillTables(world.db, (await world.account()).email, pastRows)
   const redisPair = await openPair(world)
   undo.defer(async () => {
     await redisPair.end()
     await redisPair.address.close()
   })
-  /** The key rotation step of each instance. */
+  /** Key rotation step of each instance. */
   const rounds = new Map(instances.map((instance) => [instance, 0]))
   const driver = await openWorldDriver(withAdminAccess(world))
   undo.defer(() => driver.close())
@@ -234,7 +231,7 @@ export async function openStage({ driver: driverName }: Options): Promise<Stage>
   }
 }
 
-/** As an administrator, because faults replace the workers' credential and remove permissions of their role. */
+/** Uses the administrator's access, because faults revoke the workers' credential and permissions. */
 const withAdminAccess = (world: World): World => ({
   ...world,
   settings: {
@@ -244,8 +241,9 @@ const withAdminAccess = (world: World): World => ({
 })
 
 /**
- * The key rotation of docs/hosting.md, repeatedly: a key is appended in all processes, then it becomes the first in
- * all. No key is removed, because requests of the clients may still need it.
+ * Rotates keys as docs/hosting.md describes. A new key is appended in all processes before it becomes the
+ * first.
+ * No key is removed, because clients' requests may still use it.
  */
 function keysAt(round: number): { JWT_SECRET: string; SECRETS_KEY: string } {
   const first = Math.floor(round / 2)

@@ -1,6 +1,7 @@
 /**
- * Sets every field of a pod in this cluster's schema, one at a time. The admission policy must reject each that neither
- * workers nor the cluster set, so that it also rejects fields of later Kubernetes versions.
+ * Sets every pod field in this cluster's schema, one at a time.
+ * The admission policy must reject each field that neither workers nor the cluster set, including fields of
+ * later Kubernetes versions.
  */
 import { NodeV1Api, type V1Pod } from '@kubernetes/client-node'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -18,8 +19,8 @@ import {
 } from './pod-fields.ts'
 
 /**
- * Admitted, because other clusters set them: the service account admission, where the default account has registry
- * credentials, and API servers with a default for resizePolicy, whose only value for these pods is NotRequired.
+ * Other clusters set these fields, so the policy admits them.
+ * resizePolicy has only one possible value for these pods, NotRequired.
  */
 const setByCluster = ['spec.imagePullSecrets', 'spec.containers[0].resizePolicy']
 
@@ -27,11 +28,11 @@ describe.skipIf(!hasCluster || !hasHelm)("the chart's admission policy", () => {
   const node = hasCluster ? openAdmin().makeApiClient(NodeV1Api) : undefined!
   let chart: Awaited<ReturnType<typeof installChart>>
   let schemas: Awaited<ReturnType<typeof readSchemas>>
-  /** The pod with the defaults of the cluster. */
+  /** Includes the cluster's defaults. */
   let admitted: V1Pod
 
   beforeAll(async () => {
-    // Pod Security would reject some fields before the policy.
+    // Pod Security would reject some fields before the policy does.
     chart = await installChart({ podSecurity: false })
     await node.createRuntimeClass({ body: { metadata: { name: runtimeClass }, handler: 'runc' } })
     schemas = await readSchemas(chart.credential)
@@ -55,7 +56,7 @@ describe.skipIf(!hasCluster || !hasHelm)("the chart's admission policy", () => {
         return [name, refusedByServer.includes(name) ? 'refused by the API server' : 'refused by the policy']
       }),
     )
-    // A cluster whose feature gate is off removes the field.
+    // A cluster removes fields whose feature gate is off.
     for (const [name, outcome] of Object.entries(outcomes))
       if (outcome === 'removed') expected[name] = outcome
     expect(outcomes).toEqual(expected)

@@ -1,4 +1,4 @@
-/** The chart's admission policies on a cluster: attacks with a stolen workers' credential, and the work of a worker. */
+/** The chart's admission policies against a stolen workers' credential, and during normal work. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -16,12 +16,12 @@ import { hasHelm } from './helm.ts'
 import { buildSandboxPod, installation, installChart } from './installed.ts'
 import { type Attack, attacks, changes, main } from './pod-attacks.ts'
 
-/** The longest life of a sandbox, and the hour that a warm pod waits. */
+/** The longest sandbox lifetime, plus the hour that a warm pod may wait. */
 const maxDeadlineSeconds = 86_400 + 3_600
 const merge = setHeaderOptions('Content-Type', PatchStrategy.MergePatch)
 
 describe.skipIf(!hasCluster || !hasHelm)("the chart's admission policies", () => {
-  /** A pod whose deletion waits for a finalizer that it had before the policies. */
+  /** A pod that had a finalizer before the policies existed. */
   const terminating = 'sbx-terminating'
   const folder = mkdtempSync(join(tmpdir(), 'sandlot-admission-'))
   let chart: Awaited<ReturnType<typeof installChart>>
@@ -38,7 +38,7 @@ describe.skipIf(!hasCluster || !hasHelm)("the chart's admission policies", () =>
   })
   afterAll(async () => {
     rmSync(folder, { recursive: true, force: true })
-    // A pod with a finalizer would keep the namespace.
+    // A finalizer would prevent the deletion of the namespace.
     await patch(terminating, { metadata: { finalizers: null } }).catch(() => {})
     await chart?.remove()
   })

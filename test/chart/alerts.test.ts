@@ -1,4 +1,4 @@
-/** The alerts and the dashboard of the chart: they query existing metrics, and fire as documented. */
+/** The chart's alerts and dashboard query existing metrics, and the alerts fire as documented. */
 import { spawnSync } from 'node:child_process'
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -29,7 +29,7 @@ const rulesOf = () => {
 
 const alertsOf = () => rulesOf().groups.flatMap(({ rules }) => rules.filter(({ record }) => !record))
 
-/** Returns the metrics of both kinds of process with their labels. */
+/** Returns each metric's labels. */
 async function registered(): Promise<Map<string, Set<string>>> {
   const known = new Map<string, Set<string>>()
   for (const role of ['api', 'worker']) {
@@ -51,7 +51,7 @@ async function registered(): Promise<Map<string, Set<string>>> {
 /** Labels that Prometheus adds to every series. */
 const added = ['namespace', 'instance', 'pod', 'job']
 
-/** Returns the metrics and labels of this expression that no process registers. */
+/** Returns the metrics and labels in the expression that no process registers. */
 function unknownIn(expression: string, known: Map<string, Set<string>>): string[] {
   const selectors = [...expression.matchAll(/([a-z0-9_]+)\{([^}]*)\}/g)]
   expect(selectors.length, expression).toBeGreaterThan(0)
@@ -150,7 +150,7 @@ describe.skipIf(!hasHelm)('the alerts, by helm', () => {
         status: 0,
         words: expect.not.stringContaining('FAILED'),
       })
-      // A wrong rule fails the check.
+      // The check must detect a wrong rule.
       const { status, words } = check((rules) => rules.replaceAll('max(', 'sum('))
       expect(status).not.toBe(0)
       expect(words).toContain('SandlotQueueGrows')

@@ -1,4 +1,3 @@
-/** The chart's objects on a cluster. */
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -26,7 +25,7 @@ import {
 } from './helm.ts'
 import { readRaw } from './installed.ts'
 
-/** Kinds of custom resources, which a cluster may lack. */
+/** Custom resources that a cluster may lack. */
 const foreign = ['HTTPRoute', 'PrometheusRule', 'ScaledObject', 'ServiceMonitor']
 
 describe.skipIf(!hasCluster || !hasHelm)('the chart, on a cluster', () => {
@@ -68,7 +67,7 @@ describe.skipIf(!hasCluster || !hasHelm)('the chart, on a cluster', () => {
       await objects.create(object, undefined, 'All')
       const { template: pod } = (object.spec ?? {}) as { template?: V1Pod }
       if (!pod) continue
-      // A controller's pods would be rejected only later.
+      // The pods of a controller would be rejected only later.
       const body = { ...pod, metadata: { ...pod.metadata, name: object.metadata!.name! } }
       await core.createNamespacedPod({ namespace: system, body: withoutAccount(body), dryRun: 'All' })
     }
@@ -92,7 +91,7 @@ describe.skipIf(!hasCluster || !hasHelm)('the chart, on a cluster', () => {
   })
 
   describe('helm install', () => {
-    /** Runs a server-side dry run. It creates nothing, but reads objects of the cluster. */
+    /** A server-side dry run, which creates nothing but reads objects of the cluster. */
     const tryInstall = (...values: string[]) => {
       const set = ['secretName=keys', ...values].flatMap((value) => ['--set', value])
       const flags = ['--namespace', system, '--dry-run=server', ...set]
@@ -154,7 +153,7 @@ describe.skipIf(!hasCluster || !hasHelm)('the chart, on a cluster', () => {
   })
 })
 
-/** The API server rejects a pod whose service account does not exist. */
+/** The API server rejects pods whose service account does not exist. */
 const withoutAccount = (pod: V1Pod): V1Pod => ({
   ...pod,
   spec: { ...pod.spec!, serviceAccountName: 'default' },
@@ -162,10 +161,10 @@ const withoutAccount = (pod: V1Pod): V1Pod => ({
 
 const schemaPath = (folder: string) => join(folder, '{{ .ResourceKind }}{{ .KindSuffix }}.json')
 
-/** Writes this cluster's schemas of these kinds for kubeconform. */
+/** Writes this cluster's schemas for kubeconform. */
 async function writeSchemas(admin: KubeConfig, folder: string, kinds: Set<string>): Promise<void> {
   const { definitions } = await readRaw<{ definitions: Record<string, Schema> }>(admin, '/openapi/v2')
-  // Both may also be numbers.
+  // Both types also allow numbers.
   for (const name of ['util.intstr.IntOrString', 'api.resource.Quantity'])
     definitions[`io.k8s.apimachinery.pkg.${name}`] = { type: ['string', 'number'] }
   for (const definition of Object.values(definitions)) {
@@ -187,7 +186,7 @@ async function writeSchemas(admin: KubeConfig, folder: string, kinds: Set<string
       writeFileSync(join(folder, `${file}.json`), JSON.stringify(schema))
     }
   }
-  // With all definitions, kubeconform would take ten seconds.
+  // kubeconform would take ten seconds with all definitions.
   const ofKinds = { definitions: Object.fromEntries(needed) }
   writeFileSync(join(folder, '_definitions.json'), JSON.stringify(ofKinds))
 }

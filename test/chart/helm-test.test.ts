@@ -1,4 +1,4 @@
-/** Runs the program of the `helm test` pod against an API and a worker. */
+/** Runs the `helm test` program against an API and a worker. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
@@ -10,7 +10,6 @@ import { hasHelm, render, valuesOf } from './helm.ts'
 describe.skipIf(!hasHelm)('helm test', () => {
   const world = shareWorld()
 
-  /** Runs the pod's program with `url` as the address of the API. */
   async function runProgram(url: string) {
     const pod = render(valuesOf('minimal')).find(({ metadata }) => metadata!.name === 'sandlot-test') as V1Pod
     const [, ...args] = pod.spec!.containers[0]!.command!

@@ -1,4 +1,3 @@
-/** Renders deploy/chart with helm. */
 import { spawnSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,7 +9,6 @@ export const hasHelm = findProgram('helm') !== undefined
 export const kubeconform = findProgram('kubeconform')
 
 export const chart = join(root, 'deploy/chart')
-/** Names of the example installations. */
 export const installations = readdirSync(join(chart, 'ci')).map((file) => file.replace('-values.yaml', ''))
 export const valuesOf = (installation: string) => [
   '--values',
@@ -19,7 +17,7 @@ export const valuesOf = (installation: string) => [
 
 export type Rendered = KubernetesObject & Record<string, unknown>
 
-/** @param args such as `--set secretName=keys` */
+/** @param args for example `--set secretName=keys` */
 export function template(args: string[], namespace = 'sandlot-system') {
   const release = ['sandlot', chart, '--namespace', namespace, '--kube-version', '1.34']
   const { status, stdout, stderr } = spawnSync('helm', ['template', ...release, ...args], {

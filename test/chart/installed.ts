@@ -1,4 +1,4 @@
-/** The chart's namespace of sandboxes on a cluster, with the credential of its workers. */
+/** Installs the chart's sandbox namespace on a cluster, and connects with the workers' credential. */
 import type { IncomingMessage } from 'node:http'
 import { get, type RequestOptions } from 'node:https'
 import { json } from 'node:stream/consumers'
@@ -12,26 +12,25 @@ import { type Rendered, render } from './helm.ts'
 
 export const installation = 'test'
 
-/** A pod as workers with these settings create it. Callers may change it. */
 export function buildSandboxPod(name = 'sbx-test', env: Record<string, string> = {}) {
   const { sandbox } = readDriverSettings({ SANDBOX_IMAGE: images.busybox, ...env })
   return buildPod({ name, image: images.busybox, deadlineSeconds: 60 }, installation, sandbox)
 }
 
 interface Options {
-  /** Additional values for `--set`. */
+  /** Extra values for `--set`. */
   values?: string[]
-  /** Additional values for `--set-json`, by name. */
+  /** Extra values for `--set-json`. */
   json?: Record<string, unknown>
-  /** Settings of workers that follow from these values. */
+  /** Worker settings that match these values. */
   env?: Record<string, string>
-  /** Whether the namespace enforces the Pod Security Standard, as the one that the chart creates does. */
+  /** Whether the namespace enforces the Pod Security Standard. */
   podSecurity?: boolean
-  /** Called before the policies exist. */
+  /** Called before the policies are created. */
   before?: (core: CoreV1Api, namespace: string) => Promise<void>
 }
 
-/** Installs the chart's objects of the namespace of the sandboxes, and then its admission policies. */
+/** Installs the sandbox namespace's objects, then the admission policies. */
 export async function installChart({
   values = [],
   json = {},
@@ -79,7 +78,7 @@ export async function installChart({
     credential,
     admin: core,
     worker,
-    /** Creates a pod as a dry run, with the workers' credential. */
+    /** A dry run with the workers' credential. */
     tryCreate: (body: V1Pod) => worker.createNamespacedPod({ namespace, body, dryRun: 'All' }),
     async remove(): Promise<void> {
       for (const name of [system, namespace]) await core.deleteNamespace({ name })
@@ -106,7 +105,7 @@ async function openWorker(admin: KubeConfig, namespace: string): Promise<KubeCon
   return config
 }
 
-/** An API server enforces a new policy, RBAC rule or quota only after its caches have seen it. */
+/** API servers enforce new policies, RBAC rules and quotas only after their caches are updated. */
 async function awaitPolicies(worker: CoreV1Api, namespace: string, env = {}): Promise<void> {
   const name = 'sbx-policies'
   const isRefused = (request: Promise<unknown>) =>
@@ -121,7 +120,7 @@ async function awaitPolicies(worker: CoreV1Api, namespace: string, env = {}): Pr
   await eventually(() => isRefused(worker.createNamespacedPod({ namespace, body: bare, dryRun })), 20_000)
   const body = [{ op: 'add', path: '/metadata/finalizers', value: ['sandlot.dev/test'] }]
   await eventually(() => isRefused(worker.patchNamespacedPod({ name, namespace, body, dryRun })), 20_000)
-  // Before a pod has a node, the API server takes any grace period for 0.
+  // The API server treats any grace period as 0 until a pod has a node.
   await eventually(
     () => isRefused(worker.deleteNamespacedPod({ name, namespace, dryRun, gracePeriodSeconds: 30 })),
     20_000,
@@ -129,7 +128,6 @@ async function awaitPolicies(worker: CoreV1Api, namespace: string, env = {}): Pr
   await worker.deleteNamespacedPod({ name, namespace, gracePeriodSeconds: 0 })
 }
 
-/** Reads a path of the API server as JSON. */
 export async function readRaw<T>(config: KubeConfig, path: string): Promise<T> {
   const options: RequestOptions = {}
   await config.applyToHTTPSOptions(options)

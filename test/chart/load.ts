@@ -7,19 +7,18 @@ import { bytesOf, readEvents } from '../support/events.ts'
 /** Prints a numbered line every 0.2 s until the file exists. */
 const counting = (stop: string) =>
   `i=0; until test -e ${stop}; do i=$((i+1)); echo line $i; sleep 0.2; done; echo end`
-/** Longer than a stream may be interrupted. */
+/** Longer than any expected interruption of a stream. */
 const graceMs = 120_000
 
 export interface Load {
-  /** Number of successful requests by kind. */
   counts: Record<string, number>
   wrong: string[]
-  /** Starts streamed commands and a terminal. The returned function ends them and checks their output. */
+  /** Starts streamed commands and a terminal. The returned function ends them and checks the output. */
   follow(): Promise<() => Promise<void>>
   stop(): Promise<void>
 }
 
-/** Sends an exec a second to each sandbox, and a create every four seconds. */
+/** Runs one command per second in each sandbox, and creates a sandbox every four seconds. */
 export function startLoad(account: Account, sandboxes: readonly string[], base: () => string): Load {
   const counts: Record<string, number> = {}
   const wrong: string[] = []
@@ -65,7 +64,7 @@ export function startLoad(account: Account, sandboxes: readonly string[], base: 
     await note('create', async () => {
       const { status, body } = await account.call('createSandbox', { body: {} })
       id = body.id
-      // 202 means that the start takes long, as on a busy machine.
+      // 202 means that the start is slow, as on a busy machine.
       mustBe([201, 202].includes(status), true)
     })
     if (id) await note('destroy', () => account.call('destroySandbox', { params: { id: id! } }))
@@ -120,7 +119,7 @@ export function startLoad(account: Account, sandboxes: readonly string[], base: 
       })
       socket.on('error', () => {})
       await new Promise((resolve) => socket.once('close', resolve))
-      // Each attachment starts at the beginning of the kept output.
+      // Each attachment replays the kept output.
       const lines = text.replaceAll('\r\n', '\n')
       if (exit) {
         mustBe(exit.status, 'exited')
@@ -164,7 +163,7 @@ export function startLoad(account: Account, sandboxes: readonly string[], base: 
   }
 }
 
-/** Returns the missing, repeated and changed lines. */
+/** Returns missing, repeated and changed lines. */
 function gapsIn(text: string): string[] {
   const lines = text.split('\n')
   if (lines.pop() !== '' || lines.pop() !== 'end') return [`it ends with ${JSON.stringify(text.slice(-40))}`]

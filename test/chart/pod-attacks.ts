@@ -1,4 +1,4 @@
-/** Attacks on pods with a stolen workers' credential, and the refusal of each. */
+/** Attacks with a stolen workers' credential, and the error that rejects each attack. */
 import { images } from '../support/cluster.ts'
 import { buildSandboxPod } from './installed.ts'
 
@@ -7,7 +7,7 @@ export type Attack = { what: string; change: (pod: SandboxPod) => unknown; refus
 
 export const main = (pod: SandboxPod) => pod.spec.containers[0]!
 
-/** admission-fields.test.ts sets every field that Sandlot leaves unset; these change the fields that it sets. */
+/** Changes fields that Sandlot sets. admission-fields.test.ts sets all other fields. */
 export const attacks: Attack[] = [
   // Lifetime
   {
@@ -172,7 +172,7 @@ export const attacks: Attack[] = [
   },
 ]
 
-/** Changes that the API server itself admits for a pod, by a merge patch. */
+/** Merge patches that the API server would admit without the policy. */
 export function changes(): { what: string; body: object; refusal: RegExp }[] {
   const metadata = (part: object) => ({ metadata: part })
   return [

@@ -1,10 +1,10 @@
-/** The pod fields in an API server's schema, and a valid value of each that workers do not set. */
+/** Pod fields in the API server's schema, with valid values for fields that workers do not set. */
 import type { KubeConfig, V1Pod } from '@kubernetes/client-node'
 import { newNamespace } from '../support/cluster.ts'
 import { readRaw } from './installed.ts'
 
 type Fields = Record<string, unknown>
-/** For a field that is valid only together with others: sets them too. */
+/** Also sets other fields that the field depends on. */
 type Change = (object: Fields, pod: { spec: Fields }) => void
 
 interface Schema {
@@ -20,12 +20,12 @@ interface Schema {
 export interface PodObject {
   path: string
   schema: string
-  /** A part of the refusal of its fields, where the policy compares the object as a whole. */
+  /** Expected part of the error if the policy compares the whole object. */
   refusal?: string
   find: (pod: V1Pod) => object
 }
 
-/** The objects that the manifest of a sandbox consists of. */
+/** The objects in a sandbox manifest. */
 export const objects: PodObject[] = [
   { path: 'metadata', schema: 'apimachinery.pkg.apis.meta.v1.ObjectMeta', find: (pod) => pod.metadata! },
   { path: 'spec', schema: 'api.core.v1.PodSpec', find: (pod) => pod.spec! },
@@ -96,10 +96,9 @@ export const objects: PodObject[] = [
   },
 ]
 
-/** The name of a runtime class that the test creates. */
 export const runtimeClass = newNamespace()
 
-/** Fields that the API server refuses for every new pod, or that plugins before the policy check. */
+/** Fields that the API server or an earlier admission plugin rejects for every new pod. */
 export const refusedByServer = ['spec.ephemeralContainers', 'spec.overhead']
 
 const probe = { exec: { command: ['true'] } }
@@ -111,7 +110,7 @@ const alone =
     volume[source] = value
   }
 
-/** A field without an entry gets a value made from its schema. */
+/** For all other fields, the value is derived from the schema. */
 const values: Record<string, unknown> = {
   'metadata.finalizers': ['example.com/keep'],
   'metadata.annotations': { 'example.com/any': 'x' },
@@ -179,7 +178,7 @@ const changes: Record<string, Change> = {
   },
 }
 
-/** Values of volumes that their schema does not determine. */
+/** Volume values that cannot be derived from the schema. */
 const sources: Record<string, unknown> = {
   downwardAPI: { items: [{ path: 'x', fieldRef: { fieldPath: 'metadata.name' } }] },
   configMap: { name: 'x' },
@@ -207,7 +206,7 @@ export const readSchemas = async (config: KubeConfig): Promise<Record<string, Sc
   (await readRaw<{ components: { schemas: Record<string, Schema> } }>(config, '/openapi/v3/api/v1'))
     .components.schemas
 
-/** Sets a field that the pod does not have, to a valid value. */
+/** Sets a missing field to a valid value. */
 export function setField(schemas: Record<string, Schema>, pod: V1Pod, path: string, field: string): void {
   const { schema, find } = objects.find((each) => each.path === path)!
   const object = find(pod) as Fields
@@ -218,7 +217,7 @@ export function setField(schemas: Record<string, Schema>, pod: V1Pod, path: stri
   else object[field] = values[full] ?? value()
 }
 
-/** The smallest value of a schema that is not empty. */
+/** Returns the smallest non-empty value. */
 function make(schemas: Record<string, Schema>, schema: Schema): unknown {
   const { $ref, allOf, type, format, items, required = [], properties = {} } = schema
   const reference = $ref ?? allOf?.[0]?.$ref

@@ -1,4 +1,4 @@
-/** Renders the chart with helm, and checks the values that it rejects. Skipped when helm is not on the PATH. */
+/** Skipped when helm is not installed. */
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -24,7 +24,7 @@ const find = <T = Rendered>(objects: Rendered[], kind: string, name: string) =>
 
 const snapshotOf = (name: string) => join(root, 'test/chart/golden', name)
 
-/** Renders an installation, with a placeholder for the dashboard, which deploy/chart/dashboard.json contains. */
+/** Replaces the dashboard, which deploy/chart/dashboard.json contains, by a placeholder. */
 function templateOf(installation: string): string {
   const { stdout, stderr } = template(valuesOf(installation))
   expect(stderr).toBe('')
@@ -32,7 +32,7 @@ function templateOf(installation: string): string {
   return stdout.replace(dashboard.replaceAll(/^/gm, '    '), '    # dashboard.json')
 }
 
-/** Prints added objects in full, changed ones as a patch, and removed ones by name. */
+/** Prints added objects in full, changed objects as a patch, and removed objects by name. */
 function compareObjects(from: string, to: string): string {
   const before = splitObjects(from)
   const after = splitObjects(to)
@@ -67,7 +67,7 @@ test('the chart and the project have the same version', () => {
 })
 
 describe.skipIf(!hasHelm)('the chart, by helm', () => {
-  // `npm test -- test/chart -u` rewrites the snapshots. Review their difference.
+  // Run `npm test -- test/chart -u` to update the snapshots, then review the changes.
   test('the chart rendered with the minimal values matches the snapshot', async () => {
     await expect(templateOf('minimal')).toMatchFileSnapshot(snapshotOf('minimal.yaml'))
   })
@@ -155,7 +155,7 @@ describe.skipIf(!hasHelm)('the chart, by helm', () => {
     for (const made of policies) {
       const rendered = structuredClone(find(objects, made.kind!, made.metadata!.name!))
       expect(rendered.metadata!.labels!['app.kubernetes.io/managed-by']).toBe('Helm')
-      // The label names the process that created the object last.
+      // This label names the tool that last created the object.
       rendered.metadata!.labels!['app.kubernetes.io/managed-by'] = 'sandlot'
       expect(rendered).toEqual(JSON.parse(JSON.stringify(made)))
     }
@@ -182,7 +182,7 @@ describe.skipIf(!hasHelm)('the chart, by helm', () => {
         .map(({ spec }) => (spec as { template?: V1PodTemplateSpec } | undefined)?.template?.spec)
         .filter((pod) => pod !== undefined),
     )
-    // API and worker twice; PostgreSQL and Redis; the migration.
+    // Two API and two worker pods, PostgreSQL, Redis, and the migration.
     expect(pods.map((pod) => pod.imagePullSecrets)).toEqual(Array(7).fill([{ name: 'registry' }]))
   })
 

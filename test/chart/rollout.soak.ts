@@ -1,9 +1,8 @@
 /**
- * Upgrades, rolls back, drains and scales the chart on a cluster, and deletes its pods, under load and without failed
- * requests. SANDLOT_TEST_IMAGE must be an image on the nodes, such as localhost/sandlot-server:0.1.0 after
- * `ctr images import`. Pods must be able to reach this machine, which runs PostgreSQL and Redis, by the node's address.
- * SANDLOT_TEST_IMAGE_BEFORE is an image of the previous version to upgrade from and to roll back to. While pods are
- * replaced one by one, each version of the API calls each version of the worker.
+ * Upgrades, rolls back, drains and scales an installation under load, without failed requests.
+ * Requires the image SANDLOT_TEST_IMAGE on the nodes, such as localhost/sandlot-server:0.1.0.
+ * Optionally upgrades from the previous version, SANDLOT_TEST_IMAGE_BEFORE.
+ * Pods connect to PostgreSQL and Redis on this machine by the node's address.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -26,7 +25,7 @@ import { type Load, startLoad } from './load.ts'
 
 const image = process.env.SANDLOT_TEST_IMAGE
 const imageBefore = process.env.SANDLOT_TEST_IMAGE_BEFORE ?? image
-/** Maximum duration of a phase on a machine with two cores. */
+/** Maximum duration of a phase on two cores. */
 const phaseMs = 10 * 60_000
 
 describe.skipIf(!hasCluster || !hasHelm || !image)('an installation under load', { timeout: phaseMs }, () => {
@@ -86,7 +85,7 @@ describe.skipIf(!hasCluster || !hasHelm || !image)('an installation under load',
         ...{ namespace, image: images.busybox, maxPods: 50 },
         requests: { cpu: '10m', memory: '16Mi', disk: '16Mi' },
       },
-      // Low requests, so that up to twelve pods of each kind fit on a node with two cores.
+      // Requests are low, so that twelve pods of each kind fit on a node with two cores.
       api: { resources: { requests: { cpu: '10m', memory: '64Mi' } } },
       worker: { resources: { requests: { cpu: '10m', memory: '64Mi' } } },
       settings: {
@@ -142,7 +141,7 @@ describe.skipIf(!hasCluster || !hasHelm || !image)('an installation under load',
     rmSync(folder, { recursive: true, force: true })
   }, phaseMs)
 
-  /** Does the work during streamed commands, and checks all results. */
+  /** Performs the work while commands stream, then checks all results. */
   async function under(what: string, work: () => Promise<unknown>): Promise<void> {
     const [before, wrongBefore] = [{ ...load.counts }, load.wrong.length]
     const end = await load.follow()
@@ -208,7 +207,7 @@ describe.skipIf(!hasCluster || !hasHelm || !image)('an installation under load',
     }),
   )
 
-  // Like `kubectl drain`, it repeats evictions that a disruption budget rejects. The only node is not cordoned.
+  // Repeats evictions that a disruption budget rejects, like `kubectl drain`. Does not cordon the only node.
   test('an installation under load survives a node drain', () =>
     under('drain', async () => {
       const old = (await Promise.all(['api', 'worker'].map(podsOf))).flat().map(({ metadata }) => metadata!)

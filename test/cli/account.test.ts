@@ -1,4 +1,3 @@
-/** Managing the account: password, logins, deletion. */
 import { readFileSync } from 'node:fs'
 import { parse } from 'smol-toml'
 import { expect, test } from 'vitest'

@@ -1,4 +1,3 @@
-/** Accepted and rejected base addresses, from every source. */
 import { describe, expect, test } from 'vitest'
 import { readAddress } from '../../cli/core/address.ts'
 import { Settings } from '../../cli/core/settings.ts'
@@ -24,7 +23,7 @@ const taken: [typed: string, meant: string][] = [
 ]
 
 const refused = [
-  // cleartext to another machine
+  // cleartext to a remote host
   'http://example.com',
   'HTTP://example.com',
   'hTTp://example.com:443',
@@ -37,7 +36,7 @@ const refused = [
   'http://0.0.0.0:8080',
   'http://[::1]:8080',
   'http://[::ffff:127.0.0.1]:8080',
-  // spellings that parse to 127.0.0.1 or localhost but are not literally these
+  // parsed as 127.0.0.1 or localhost, but spelled differently
   'http://0x7f.1',
   'http://2130706433',
   'http://017700000001',
@@ -48,14 +47,14 @@ const refused = [
   'http://%6cocalhost',
   'http://ｌocalhost',
   'http://127。0。0。1',
-  // another host after a user name
+  // a different host after a user name
   'http://localhost@example.com',
   'http://localhost:8080@example.com',
   'http://user@localhost',
   'https://user:password@example.com',
   'https://@example.com',
   'http://@localhost',
-  // malformed addresses that the URL parser would correct
+  // malformed URLs that the parser would correct
   'http:evil',
   'http:localhost',
   'http:/localhost',
@@ -69,7 +68,7 @@ const refused = [
   '\thttp://example.com',
   'ht\ntp://example.com',
   'http://local\thost',
-  // other schemes and incomplete addresses
+  // other schemes and incomplete URLs
   'localhost:8080',
   'example.com',
   '//example.com',
@@ -141,7 +140,7 @@ describe('rejected addresses', () => {
         expect(stdout).toBe('')
         expect(code).toBe(2)
       }
-      // The other settings are shown.
+      // All other settings are shown.
       const shown = await home.run(['config', 'show'])
       expect(shown).toMatchObject({ code: 2, stderr: expect.stringContaining('is not allowed') })
       expect(shown.stdout).toMatch(/^base_url +refused +\(.*\)\napi_key .*\nsession +not set\nfile /)

@@ -1,4 +1,4 @@
-/** Unpacking untrusted archives from a sandbox on the user's machine. */
+/** Extracting untrusted archives from a sandbox on the user's machine. */
 import { execFileSync } from 'node:child_process'
 import {
   chmodSync,
@@ -62,13 +62,13 @@ function archiveOf(entries: Entry[]): Buffer {
   return Buffer.concat([...blocks, Buffer.alloc(1024)])
 }
 
-/** Asserts that every entry of the target, links included, resolves to a path in the target. */
+/** Every entry and link must resolve to a path inside the target. */
 function assertInsideTarget(): void {
   for (const path of pathsIn(target).filter((path) => existsSync(path)))
     expect(`${realpathSync(path)}/`.startsWith(`${target}/`), path).toBe(true)
 }
 
-/** Does not follow links, which may form a cycle. */
+/** Links may form a cycle, so they are not followed. */
 const pathsIn = (folder: string): string[] =>
   readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
     const path = join(folder, entry.name)
@@ -79,7 +79,7 @@ async function unpackAll(archive: Buffer): Promise<Skipped> {
   const skipped = new Skipped()
   const unpacking = unpackInto(target, { setsRoot: true, skipped })
   try {
-    // In chunks, as from the network.
+    // Splits the archive into chunks, like a network.
     for (let at = 0; at < archive.length; at += 700) await unpacking.write(archive.subarray(at, at + 700))
     await unpacking.end()
   } finally {
@@ -154,7 +154,7 @@ describe('unpacking and its target folder', () => {
     expect(readFileSync(join(outside, 'precious'), 'utf8')).toBe('mine')
     expect(lstatSync(join(outside, 'precious')).nlink).toBe(1)
     expect(readFileSync(join(target, 'good'), 'utf8')).toBe('good')
-    // No link leads there either.
+    // Links must not lead there either.
     assertInsideTarget()
   })
 
@@ -335,7 +335,7 @@ test('packing skips special, unreadable and vanished entries and packs all other
   const archive: Buffer[] = []
   for await (const chunk of pack(source, skipped)) {
     archive.push(chunk)
-    // The names have been read and the first header was sent.
+    // The names were read and the first header was sent.
     rmSync(join(source, 'gone'), { force: true })
   }
   await unpack(Buffer.concat(archive))
@@ -355,7 +355,7 @@ test('a file that shrinks while it is packed is padded and reported', async () =
   const archive: Buffer[] = []
   for await (const chunk of pack(source, skipped)) {
     archive.push(chunk)
-    // The header and part of the content have been sent.
+    // The header and part of the content were sent.
     if (chunk.length > 1000) writeFileSync(join(source, 'log'), '')
   }
   await unpack(Buffer.concat(archive))

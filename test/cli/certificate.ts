@@ -1,7 +1,7 @@
-/** A self-signed certificate for 127.0.0.1, encoded here because Node has no function for it. */
+/** Creates a self-signed certificate for 127.0.0.1. Node has no function for this. */
 import { generateKeyPairSync, sign } from 'node:crypto'
 
-/** @returns PEM */
+/** @returns PEM text */
 export function makeCertificate(): { key: string; cert: string } {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const ecdsaWithSha256 = der(0x30, oid('2a8648ce3d040302'))
@@ -28,7 +28,7 @@ export function makeCertificate(): { key: string; cert: string } {
   }
 }
 
-/** Encodes one ASN.1 value: tag, length, content. */
+/** An ASN.1 value: tag, length, content. */
 function der(tag: number, ...parts: Buffer[]): Buffer {
   const content = Buffer.concat(parts)
   const { length } = content
@@ -38,7 +38,7 @@ function der(tag: number, ...parts: Buffer[]): Buffer {
 
 const oid = (hex: string) => der(0x06, Buffer.from(hex, 'hex'))
 
-/** UTCTime, the given number of days from now. */
+/** UTCTime a given number of days from now. */
 const time = (days: number) => {
   const digits = new Date(Date.now() + days * 86_400_000).toISOString().replace(/\D/g, '')
   return der(0x17, Buffer.from(`${digits.slice(2, 14)}Z`))

@@ -1,4 +1,4 @@
-/** Messages of the client name commands and options, also where the service names JSON fields. */
+/** Messages refer to commands and options, even where the API refers to JSON fields. */
 import { truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'

@@ -1,4 +1,4 @@
-/** Runs the built client as a user does: in a separate process with a temporary home. */
+/** Runs the built client as a separate process with a temporary home. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -11,32 +11,31 @@ export interface Ran {
   signal: NodeJS.Signals | null
   stdout: string
   stderr: string
-  /** stdout as bytes */
   bytes: Buffer
-  /** stdout as JSON; throws unless it is exactly one document. */
+  /** @throws {Error} if stdout is not exactly one JSON document */
   // biome-ignore lint/suspicious/noExplicitAny: tests read any member of the JSON
   json(): any
 }
 
 export interface RunOptions {
   env?: Record<string, string>
-  /** Piped into stdin; /dev/null by default. */
+  /** Sent to stdin. Default: /dev/null. */
   input?: string | Uint8Array
-  /** Leaves stdin an open pipe that `onStart` writes to and closes. */
+  /** Keeps stdin open. `onStart` writes to stdin and closes it. */
   openInput?: boolean
-  /** Working directory; by default that of the test. */
+  /** Default: the working directory of the test. */
   cwd?: string
-  /** Called when the process has been spawned. */
+  /** Called after the process was spawned. */
   onStart?: (child: ChildProcess) => void
 }
 
-/** A temporary home folder, and the client in it. */
+/** A temporary home folder for the client. */
 export class Home implements Disposable {
   readonly folder = mkdtempSync(join(tmpdir(), 'sandlot-cli-'))
   readonly configFolder = join(this.folder, 'config', 'sandlot')
   readonly configFile = join(this.configFolder, 'config.toml')
 
-  /** Environment of every process in this home. Inherits only PATH from the test. */
+  /** Inherits only PATH from the test. */
   environment(more: Record<string, string> = {}): Record<string, string> {
     return {
       PATH: process.env.PATH ?? '',
@@ -46,7 +45,7 @@ export class Home implements Disposable {
     }
   }
 
-  /** Environment that sends the saved key to another address, which the client otherwise never does. */
+  /** Allows the saved key to be sent to another address, which the client otherwise rejects. */
   through(url: string): Record<string, string> {
     const [, key] = /^api_key = "(.*)"$/m.exec(readFileSync(this.configFile, 'utf8'))!
     return { SANDLOT_URL: url, SANDLOT_API_KEY: key! }
@@ -82,7 +81,7 @@ export function runProcess(
     const stderr: Buffer[] = []
     child.stdout?.on('data', (chunk) => stdout.push(chunk))
     child.stderr?.on('data', (chunk) => stderr.push(chunk))
-    // A client that fails before it reads stdin causes EPIPE here.
+    // EPIPE occurs if the client exits before it reads stdin.
     child.stdin?.on('error', () => {})
     if (input !== undefined) child.stdin?.end(input)
     onStart?.(child)

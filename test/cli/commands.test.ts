@@ -1,4 +1,4 @@
-/** Every command against a running service, piped, on a terminal and as JSON; and without a service. */
+/** Runs every command in a pipe, on a terminal, with --json, and without a service. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
@@ -30,15 +30,15 @@ afterAll(async () => {
 })
 
 interface Shown {
-  /** The command line; words in capitals are placeholders. */
+  /** Words in capitals are placeholders. */
   line: string
-  /** Expected stdout when piped. */
+  /** Expected stdout in a pipe. */
   piped: RegExp
-  /** Expected stderr when piped; empty by default. */
+  /** Expected stderr in a pipe. Default: empty. */
   note?: RegExp
-  /** Expected text on a terminal, if it differs. */
+  /** Expected terminal output, if different. */
   terminal?: RegExp
-  /** Members of the JSON that --json prints. */
+  /** Fields that --json prints. */
   json: string[]
 }
 
@@ -46,7 +46,7 @@ const time = String.raw`20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`
 const ago = String.raw`\d+ (s|min) ago`
 const created = String.raw`sbx_\w{26}`
 
-/** Can be repeated and run concurrently. */
+/** These commands can be repeated and run concurrently. */
 const walk: Shown[] = [
   {
     line: 'session get',
@@ -149,7 +149,7 @@ async function onTerminal(args: string[], columns = 120): Promise<{ text: string
     user.home.environment({ NO_COLOR: '1' }),
   )
   const code = await terminal.ended
-  // A slow machine draws a progress line, which is then overwritten.
+  // On a slow machine, a progress line is drawn and then overwritten.
   const left = terminal
     .screen()
     .split('\n')
@@ -164,7 +164,7 @@ test.each(walk)(
     const args = fill(line)
     const command = args.indexOf('--')
     const withJson = command < 0 ? [...args, '--json'] : args.toSpliced(command, 0, '--json')
-    // Sequentially, because two at a time may exceed the session quota.
+    // Sequential, because two concurrent sessions may exceed the quota.
     const plain = await user.run(args)
     expect(plain.code).toBe(0)
     expect(plain.stderr).toMatch(note ?? /^$/)
@@ -178,7 +178,7 @@ test.each(walk)(
   },
 )
 
-/** Covered by separate tests. */
+/** Commands that have separate tests. */
 const elsewhere = [
   'signup',
   'login',
@@ -252,7 +252,7 @@ test('each command reports an unreachable service and exits with 8', async () =>
   }
 })
 
-/** Runs up to eight at a time, because each pauses between its retries. */
+/** Runs eight at a time, because each pauses between retries. */
 async function together<T>(works: (() => Promise<T>)[]): Promise<T[]> {
   const limit = pLimit(8)
   return await Promise.all(works.map((work) => limit(work)))
@@ -349,7 +349,7 @@ test('to fit the terminal, a table truncates the widest column first and the id 
   const [head, row] = await seen(80)
   expect(row).toMatch(new RegExp(`^${id}  .*長い.*…  .*in \\d+ min$`))
   expect(row).not.toContain(name)
-  // Two columns for each of the four letters.
+  // Each of the four letters takes two columns.
   expect(row!.length + 4).toBeLessThanOrEqual(80)
   expect(head!.indexOf('ENDS')).toBe(row!.search(/in \d+ min$/) + 4)
   for (const line of await seen(40)) expect(line.length).toBeLessThanOrEqual(40)

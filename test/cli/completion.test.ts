@@ -1,4 +1,4 @@
-/** Completion: its candidates, and TAB in real shells. */
+/** Shell completion: candidates, and TAB in real shells. */
 import { spawnSync } from 'node:child_process'
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -121,7 +121,7 @@ describe('completion in a shell', () => {
   beforeAll(async () => {
     mkdirSync(folder())
     writeFileSync(join(folder(), 'local-file.txt'), '')
-    // As an installation puts it on the PATH.
+    // Same location as an installation.
     const program = join(user.home.folder, 'sandlot')
     writeFileSync(program, `#!/bin/sh\nexec '${process.execPath}' '${clientPath}' "$@"\n`)
     chmodSync(program, 0o755)
@@ -173,10 +173,10 @@ describe('completion in a shell', () => {
     })
   })
 
-  /** Types a text that ends with TAB and waits for the completed line. */
+  /** @param typed must end with TAB */
   async function press(screen: Screen, typed: string, becomes: string): Promise<void> {
     screen.type(typed)
-    // Another letter shows the position of the cursor.
+    // Another letter shows where the cursor is.
     await screen.shows(`$ ${becomes.trimEnd()}`)
     screen.type('#')
     await screen.shows(`$ ${becomes}#`)

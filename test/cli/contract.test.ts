@@ -1,4 +1,4 @@
-/** All commands together cover the API, and the help of each has valid examples. */
+/** The commands cover the whole API, and all help examples are valid. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Command } from 'commander'
@@ -11,7 +11,7 @@ import { routes } from '../../shared/contract/routes.ts'
 
 const clientFolder = join(import.meta.dirname, '..', '..', 'cli')
 
-/** Sources of the commands and their modules, without the picker. */
+/** Sources of the commands, without the picker. */
 const sources = readdirSync(clientFolder, { recursive: true, encoding: 'utf8' })
   .filter((path) => path.endsWith('.ts') && !/^(ui|dist)\//.test(path))
   .map((path) => readFileSync(join(clientFolder, path), 'utf8'))
@@ -20,7 +20,7 @@ const sources = readdirSync(clientFolder, { recursive: true, encoding: 'utf8' })
 test('every endpoint has a command', () => {
   const isCalled = (name: string) =>
     new RegExp(`(call|open|addressOf)\\(\\s*'${name}'|routes\\.${name}\\b`).test(sources)
-  // getDocs is for browsers, and the MCP bridge resumes streams at the URL to which it posts.
+  // getDocs is for browsers. The MCP bridge resumes streams at the URL that it posts to.
   const others = ['getDocs', 'resumeMcp']
   expect(Object.keys(routes).filter((name) => !isCalled(name) && !others.includes(name))).toEqual([])
 })

@@ -46,14 +46,14 @@ describeOnEveryImage('copies', ({ driver, env }) => {
     const there = await cp(source, ':')
     expect(there).toMatchObject({ code: 9, stdout: ':/workspace/every\n' })
     expect(notCopied(there).sort()).toEqual(['pipe: is a pipe', 'sub/pipe: is a pipe'])
-    // On Kubernetes, new folders inherit the set-group-ID bit of the volume.
+    // On Kubernetes, new folders inherit the volume's set-group-ID bit.
     const modes = await sh('cd every && stat -c "%a %n" f??? g775 private ro | sed "s/^2//"')
     expect(modes).toBe('400 f400\n444 f444\n600 f600\n664 f664\n775 f775\n775 g775\n700 private\n555 ro\n')
     expect(await cp(':every', local('back'))).toMatchObject({ code: 0, stderr: '' })
     const [before, after] = [describeTree(source), describeTree(local('back'))]
     expect(Object.keys(after).sort()).toEqual(Object.keys(before).sort())
     for (const [name, entry] of Object.entries(before)) expect(after[name], name).toEqual(entry)
-    // Over the first copy, whose folders are read-only.
+    // Overwrites the first copy, whose folders are read-only.
     expect(await cp(`${source}/.`, ':every')).toMatchObject({ code: 9 })
     expect(await sh('stat -c "%a %n" every/ro every/f400')).toBe('555 every/ro\n400 every/f400\n')
     expect(await cp(':every/.', local('back'))).toMatchObject({ code: 0, stderr: '' })
@@ -89,7 +89,7 @@ describeOnEveryImage('copies', ({ driver, env }) => {
     const named = notCopied(ran).join('\n')
     for (const name of ['locked', 'b', 'pipe']) expect(named).toMatch(new RegExp(`\\./${name}\\b`))
     expect(readFileSync(local('odd/a'), 'utf8')).toBe('a\n')
-    // A folder with only such entries is not a success either.
+    // Copying a folder with only such entries must fail too.
     await sh('mkdir lone && mkfifo lone/pipe')
     expect(await cp(':lone', local('lone'))).toMatchObject({ code: 9 })
     expect(await cp(':lone/pipe', local('x'))).toMatchObject({ code: 2 })
@@ -144,7 +144,7 @@ describeOnEveryImage('copies', ({ driver, env }) => {
   })
 })
 
-/** Every type of entry that can be created here. */
+/** Creates every type of entry that this machine allows. */
 function makeTree(folder: string): string {
   mkdirSync(join(folder, 'sub', 'empty'), { recursive: true })
   const files = {
@@ -178,7 +178,7 @@ function makeTree(folder: string): string {
   return folder
 }
 
-/** All but pipes: type, mode, time, and content. Names are latin1. */
+/** Returns type, mode, time and content of all entries except pipes. Names are latin1. */
 function describeTree(folder: string, path = ''): Record<string, unknown> {
   const at = (name: string) => Buffer.concat([Buffer.from(folder), Buffer.from(name, 'latin1')])
   const entries = readdirSync(at(path), { encoding: 'latin1' }).map((name) => `${path}/${name}`)

@@ -1,4 +1,4 @@
-/** Interrupted copies, and copies from a sandbox that sends a hostile archive. */
+/** Interrupted copies, and hostile archives from a sandbox. */
 import type { ChildProcess } from 'node:child_process'
 import { execFileSync } from 'node:child_process'
 import { closeSync, mkdirSync, openSync, readdirSync, statSync, writeFileSync, writeSync } from 'node:fs'
@@ -10,14 +10,14 @@ import { startWorld, type World } from '../support/index.ts'
 import type { Ran } from './client.ts'
 import { makeUsers, type Users } from './users.ts'
 
-// Not with busybox: its shell runs its own tar regardless of PATH.
+// Excludes busybox, whose shell ignores PATH for tar.
 describeOnBothDrivers('copies', (driver) => {
   let world: World
   let user: Awaited<ReturnType<Users['newUser']>>
   beforeAll(async () => {
     world = await startWorld({ driver })
     user = await makeUsers(world).newUser()
-    // The folder for a fake tar that stops half-way or sends a hostile archive.
+    // Folder for a fake tar that stops half-way or sends a hostile archive.
     const path = 'PATH=/workspace/.bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
     expect(await user.run(['session', 'create', '--env', path])).toMatchObject({ code: 0 })
   })
@@ -51,7 +51,7 @@ describeOnBothDrivers('copies', (driver) => {
   test('an interrupted copy into a session leaves each file with either its old or its new content', async () => {
     makeLarge(local('large'))
     await sh('mkdir large; echo old > large/file0')
-    // tar fails without the rest of the archive, and then waits.
+    // Sends a truncated archive, then waits.
     await putTar('head -c 700000 | /bin/tar "$@"; sleep 600')
     const ran = await interrupt([`${local('large')}/.`, ':large'], async () =>
       (await sh('ls -A large/.sandlot-*/root 2>/dev/null || true')).includes('file1'),
@@ -76,7 +76,7 @@ describeOnBothDrivers('copies', (driver) => {
   test('an interrupted copy of one file leaves no temporary file', async () => {
     await sh('echo old > one')
     execFileSync('mkfifo', [local('endless')])
-    // Opened for reading and writing, so that neither open blocks.
+    // Opening a pipe for reading and writing does not block.
     const pipe = openSync(local('endless'), 'r+')
     writeSync(pipe, Buffer.alloc(60_000))
     const up = await interrupt([local('endless'), ':one'], async () =>

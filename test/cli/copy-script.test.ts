@@ -1,4 +1,4 @@
-/** The script that unpacks a folder in a sandbox, run on this machine. */
+/** Runs the sandbox's extraction script on this machine. */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -54,7 +54,7 @@ test.each([
   const child = spawn(shell, args, { stdio: ['pipe', 'ignore', 'ignore'], detached: true })
   child.stdin.write(archive.subarray(0, archive.length / 2))
   await eventually(() => readdirSync(target).length === 2, 5_000)
-  // To the whole process group, as in a sandbox.
+  // Signals the whole process group, as a sandbox does.
   process.kill(-child.pid!, signal)
   expect(await once(child, 'exit')).toEqual([code, null])
   child.stdin.destroy()

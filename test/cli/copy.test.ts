@@ -63,7 +63,7 @@ test('cp copies files to the target path, or into the target if it is a folder',
 
 test('cp copies folders with their modes and links, like `cp -rp`', async () => {
   const source = makeFolder('tree')
-  // First to a new path, then into the existing folder.
+  // Copies to a new path, then into the existing folder.
   for (const path of ['trees/new', 'trees/new/tree'])
     expect(await cp(source, ':trees/new')).toMatchObject({
       code: 0,
@@ -94,7 +94,7 @@ test('cp copies folders with their modes and links, like `cp -rp`', async () => 
   const listing = await cp(':trees/new/sub', '-')
   expect(listing.bytes.subarray(0, 2).toString()).toBe('./')
 
-  // Copying a folder also runs a command, which `ps` marks.
+  // `ps` marks the command that a folder copy runs.
   const ps = openTerminal([process.execPath, clientPath, 'ps'], user.home.environment())
   await ps.ended
   expect(ps.screen().match(/ \(sandlot cp\) /g)).toHaveLength(7)
@@ -123,7 +123,7 @@ test('cp writes to local pipes and devices, and follows links', async () => {
     expect(lstatSync(local(name)).isSymbolicLink(), name).toBe(true)
   for (const name of ['linked', 'made/later']) expect(readFileSync(local(name), 'utf8')).toBe('small')
   expect(statSync('/dev/null').isCharacterDevice()).toBe(true)
-  // A file opened by a shell is written into, because replacing its path would not reach it.
+  // The shell's open file must receive the content, so the file cannot be replaced.
   const descriptor = openSync(local('opened'), 'w')
   const { environment } = user.home
   const child = spawn(process.execPath, [clientPath, 'cp', '-q', ':small', '/dev/fd/3'], {
@@ -151,7 +151,7 @@ test.each([
   execFileSync('mkfifo', [pipe])
   await user.run(['files', 'create', 'waiting', '--overwrite', '--content', 'x'])
   const ran = user.run([...argsOf(pipe), '--debug'], {
-    // After the first request was answered.
+    // Waits for the first response.
     onStart: (child) => child.stderr!.once('data', () => child.kill('SIGINT')),
   })
   expect(await ran).toMatchObject({ code: 130 })

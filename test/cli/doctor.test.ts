@@ -1,4 +1,3 @@
-/** `sandlot doctor` of the built client, with and without failing checks. */
 import { chmodSync, writeFileSync } from 'node:fs'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { join } from 'node:path'
@@ -29,7 +28,7 @@ const namesOf = (checks: Check[]) => checks.map(({ name, ok }) => (ok ? name : `
 const activeOf = async (user: User) =>
   (await user.run(['session', 'ls', '--json'])).json().data as { name: string }[]
 
-/** A proxy in front of the service that may change response headers. */
+/** A proxy that may change response headers. */
 function passOn(change: (headers: { date: string }) => void, tls?: { key: string; cert: string }) {
   const pass = async ({ url, method, headers }: IncomingMessage, response: ServerResponse) => {
     const { authorization = '' } = headers
@@ -61,7 +60,7 @@ test('doctor reports each passed check with its duration and leaves no session b
   expect(stdout).toContain(user.email)
   expect(stdout).not.toContain('sandlot_live_')
   expect(await activeOf(user)).toEqual([])
-  // An idempotency key makes the command safe to repeat.
+  // With an idempotency key, the command can be retried safely.
   const [exec] = await world.db.query('select idempotency_key from exec')
   expect(exec).toEqual({ idempotency_key: expect.stringMatching(/./) })
 })
@@ -196,7 +195,7 @@ test('doctor destroys its session when it is interrupted', async () => {
   expect(all.json().data).toMatchObject([{ name: 'sandlot-doctor', destroy_reason: 'requested' }])
 })
 
-/** A relay that drops the request for a command. */
+/** A relay that drops requests to run a command. */
 async function openLineWithoutExec(to: string) {
   const { promise: asked, resolve } = Promise.withResolvers<void>()
   const { hostname, port } = new URL(to)

@@ -1,4 +1,4 @@
-/** `exec` and `files` of the built client in a real sandbox. */
+/** `exec` and `files` in a real sandbox. */
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { shareWorld } from '../support/shared.ts'

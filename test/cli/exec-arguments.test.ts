@@ -1,4 +1,4 @@
-/** `sandlot exec` runs any program, even `ls` or `kill`; `ps`, `logs`, `kill` and `attach` manage commands. */
+/** `sandlot exec` runs any program, including `ls` and `kill`. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { clientPath, Home } from './client.ts'
 import { startPeer } from './peer.ts'
@@ -71,7 +71,6 @@ test('exec -d on a terminal shows how to follow and how to kill the command', as
   expect(await screen.ended).toBe(0)
 })
 
-/** Returns the first request that the client sent. */
 async function ask(args: string[]) {
   peer.asked.length = 0
   const env = { SANDLOT_URL: peer.url, SANDLOT_API_KEY: 'sandlot_live_x', SANDLOT_SESSION: 'sbx_a' }
@@ -108,7 +107,7 @@ test.each([
   [['kill', '--signal', 'sigint', execId], `DELETE ${base}/${execId}?signal=INT`],
   [['kill', execId, '--signal=9'], `DELETE ${base}/${execId}?signal=KILL`],
 ])('the client command %j sends the expected API request', async (args, line) => {
-  // The session does not exist: 3, as for every command except exec.
+  // All commands except exec exit with 3 if the session does not exist.
   expect(await ask(args)).toMatchObject({ line, code: 3 })
 })
 

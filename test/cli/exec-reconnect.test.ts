@@ -1,4 +1,4 @@
-/** Following a command across an outage: retries, notes, Ctrl-C, and the retry budget. */
+/** Following a command during an outage: retries, notes, Ctrl-C, retry budget. */
 import { expect, test } from 'vitest'
 import { createApi } from '../../cli/core/api.ts'
 import { Settings } from '../../cli/core/settings.ts'
@@ -54,16 +54,16 @@ test.concurrent('Ctrl-C makes exec exit immediately during an outage', async () 
   expect(code).toBe(130)
 })
 
-/** Requests through a connection that breaks when the command prints. */
+/** Uses a connection that breaks when the command prints. */
 const remoteOver = (line: CuttableLine) => {
   const { SANDLOT_API_KEY: apiKey } = user.home.through(line.url)
   return createRemote(createApi(new Settings({ url: line.url, apiKey: apiKey! }, {})), user.id)
 }
 
-/** More than the six attempts of a single request. */
+/** A single request only has six attempts. */
 const manyTries = 8
 
-/** Restores the connection before the last attempt; the command of {@link waiting} then continues. */
+/** Restores the connection before the last attempt. The command of {@link waiting} then continues. */
 const restoreLate = (line: CuttableLine, remote: Remote, file: string): Remote => {
   let tries = 0
   return {
@@ -80,7 +80,7 @@ const restoreLate = (line: CuttableLine, remote: Remote, file: string): Remote =
 
 const waiting = (file: string) => `echo up; until [ -e ${file} ]; do sleep 0.05; done; echo done`
 
-/** The same budget as the client's, with shorter pauses. */
+/** The client's retry budget with shorter pauses. */
 const quick = () => new RetryPolicy({ pausesMs: [1] })
 
 test.concurrent('exec keeps trying to reconnect after more failures than a single request tolerates', async () => {
@@ -125,7 +125,7 @@ test.concurrent('exec gives up after the grace period and reports the length of 
     input: undefined,
     write: async () => line.hold(),
     note() {},
-    // Each reading of the clock is 10 s later.
+    // Each call advances the clock by 10 s.
     retry: new RetryPolicy({ pausesMs: [1], now: () => (now += 10_000) }),
   })
   await expect(running).rejects.toMatchObject({

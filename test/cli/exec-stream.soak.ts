@@ -1,4 +1,4 @@
-/** Memory use of `sandlot exec` for input and output larger than its buffers. */
+/** Memory use of `sandlot exec` with input and output larger than the buffers. */
 import { expect, test } from 'vitest'
 import { shareWorld } from '../support/shared.ts'
 import { clientPath } from './client.ts'
@@ -8,12 +8,12 @@ import { makeUsers, shareSession } from './users.ts'
 const user = shareSession(makeUsers(shareWorld()))
 
 test('exec passes 100 MiB of binary data through unchanged in constant memory', async () => {
-  // A small young generation, so that growth means retained data rather than garbage.
+  // With a small young generation, growth means retained data rather than garbage.
   const args = ['--max-semi-space-size=4', clientPath, 'exec', '--', 'cat']
   const { sent, received, peaks, code } = await pipeThrough(args, user.home.environment(), 100)
   expect(received).toEqual(sent)
   expect(code).toBe(0)
-  // A client that retained the data would grow by more than 90 MiB.
+  // Retaining the data would take more than 90 MiB.
   expect(peaks.afterTenth).toBeGreaterThan(0)
   expect(peaks.atEnd - peaks.afterTenth).toBeLessThan(64 * 1024 * 1024)
 })

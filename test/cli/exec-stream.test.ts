@@ -1,4 +1,3 @@
-/** `sandlot exec`: streaming output and stdin, signals, lost connections. */
 import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { describeExit, noteExitStatus } from '../../cli/exec/exit-status.ts'
@@ -18,7 +17,7 @@ const user = shareSession(makeUsers(world))
 
 const exec = (args: string[], options: Parameters<typeof user.run>[1] = {}) =>
   user.run(['exec', ...args], options)
-/** The session, accessed without the client. */
+/** Accesses the session without the client. */
 const box = () => {
   const key = user.home.through(world.url()).SANDLOT_API_KEY!
   return inside({ call: (name, options) => callAs(world, { key }, name, options) }, { id: user.id })
@@ -53,7 +52,7 @@ test('exec returns when a command exits without reading its input', async () => 
     stdout: 'done\n',
     stderr: '',
   })
-  // A pipe that is never closed.
+  // stdin is a pipe that is never closed.
   expect(await exec(['-c', 'exit 3'], { openInput: true })).toMatchObject({ code: 3, stderr: '' })
 })
 
@@ -67,7 +66,7 @@ test('exec runs the command in / if it cannot enter /workspace, and reports this
   })
 })
 
-/** Runs a shell script in which `client` is the client. */
+/** The script runs the client as `client`. */
 const inShell = (script: string) =>
   runProcess(
     '/bin/sh',
@@ -176,7 +175,7 @@ test.each([
   expect(JSON.parse(asked.body)).toEqual({ command: ['cat'], background: true, ...grace })
 })
 
-// Concurrently, because each mostly waits for its command.
+// Concurrent, because the tests mostly wait.
 test.concurrent('exec kills the command when the reader of its stdout closes the pipe', async () => {
   const { code, stderr } = await exec(['-c', 'while :; do echo y887; done'], {
     onStart: (child) => child.stdout!.once('data', () => child.stdout!.destroy()),
@@ -191,7 +190,7 @@ test.concurrent('no input or output is lost when the connection breaks several t
   const bytes = randomBytes(8_000_000)
   let cuts = 0
   let shown = 0
-  // Cuts only after progress, so that the transfer completes.
+  // Cuts only after progress, so that the transfer can complete.
   const cutAfterEachMegabyte = (chunk: Buffer) => {
     if (Math.floor((shown + chunk.length) / 1e6) > Math.floor(shown / 1e6)) cuts += line.cut()
     shown += chunk.length

@@ -1,4 +1,4 @@
-/** `sandlot exec -it`: a terminal in a sandbox across broken connections, restored on every exit. */
+/** `sandlot exec -it` across broken connections. The local terminal is restored on every exit. */
 import { readdirSync, readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
@@ -14,7 +14,7 @@ import { makeUsers, shareSession } from './users.ts'
 const world = shareWorld()
 const user = shareSession(makeUsers(world))
 
-/** Runs the client on a terminal of 33 rows and 99 columns, then `stty` to show its modes. */
+/** Uses 33 rows and 99 columns. Afterwards, `stty` prints the terminal modes. */
 const openClient = (words: string[], url = world.url(), TERM = 'xterm', name = 'exec'): Terminal => {
   const client = [process.execPath, clientPath, name, '-s', user.id, ...words]
   return openTerminal(
@@ -25,19 +25,19 @@ const openClient = (words: string[], url = world.url(), TERM = 'xterm', name = '
 
 const attachClient = (words: string[]) => openClient(words, world.url(), 'xterm', 'attach')
 
-/** Checks a variable that was set through an earlier connection. */
+/** A variable from an earlier connection must still be set. */
 async function hasKept(terminal: Terminal, variable: string) {
   terminal.type(`echo is-$${variable}\r`)
   await terminal.shows('is-kept')
 }
 
-/** Exits the shell, and thereby the client, with this code. */
+/** The client exits with the same code as the shell. */
 async function exitShell(terminal: Terminal, code: number) {
   terminal.type(`exit ${code}\r`)
   await expectExit(terminal, code)
 }
 
-/** Waits until the client has exited with this code, and checks that it restored the terminal. */
+/** Waits for the client's exit code, and checks that the terminal is restored. */
 async function expectExit(terminal: Terminal, code: number) {
   await terminal.shows(`code ${code}\r\n`)
   await terminal.shows('isig icanon')
@@ -67,7 +67,7 @@ test('exec starts a new line to report that the session of a shell has ended', a
   await expectExit(shell, 125)
 })
 
-// Concurrently, because each mostly waits for its terminal.
+// Concurrent, because the tests mostly wait.
 test.concurrent('exec suggests -it when a shell that was started without this option exits immediately', async () => {
   const shell = openClient(['sh'])
   await shell.shows('run `sandlot exec -it -- sh`.')
@@ -84,10 +84,10 @@ test.concurrent('exec -it forwards keys and the terminal size, and restores the 
   shell.type('echo $((6*7)); stty size\r')
   await shell.shows('42')
   await shell.shows('33 99')
-  // Ctrl-C is passed on like other keys.
+  // Ctrl-C is forwarded like any other key.
   await shell.shows('$ ')
   shell.type("sh -c 'echo sleeps-$((1+1)); exec sleep 60'\r")
-  // The command is now in the foreground of its terminal, so Ctrl-C is not too early.
+  // The command is now in the foreground, so Ctrl-C reaches it.
   await shell.shows('sleeps-2')
   shell.type('\x03')
   await shell.shows('$ ')
@@ -127,7 +127,7 @@ test.concurrent('after reconnecting, exec -it redraws a full-screen program with
   expect(screen.isAlternate()).toBe(true)
   line.hold()
   await screen.shows('The connection was lost.')
-  // The user's screen and cursor are restored during the outage.
+  // During the outage, the user's screen and cursor are restored.
   expect(screen.isAlternate()).toBe(false)
   expect(screen.raw().split('The connection was lost')[0]).toContain('\u001b[?25h')
   line.repair()
@@ -175,7 +175,7 @@ test.concurrent('Ctrl-C makes exec -it exit during an outage; attach can reconne
 test.concurrent('the detach keys leave the command running', async () => {
   const first = openClient(['-it', '--', 'sh'])
   await first.shows('$ ')
-  // Ctrl-P followed by another key is passed on.
+  // Ctrl-P is forwarded if another key follows.
   first.type('\x10\x15Z=kept; echo is-$((1+1))\r')
   await first.shows('is-2')
   await first.shows('$ ')
@@ -213,7 +213,7 @@ test('a shell without a custom prompt shows the session name', async () => {
   await own.shows('mine> ')
   own.type('exit\r')
   await expectExit(own, 0)
-  // Last, because the allowlist applies to the whole account.
+  // Runs last, because the allowlist applies to the whole account.
   await user.run(['allowlist', 'set', 'sh'])
   const listed = openClient(['-s', id, '-it', '--', 'sh'])
   await listed.shows('$ ')

@@ -1,4 +1,3 @@
-/** `files view` prints whole files or line ranges, and reports truncation. */
 import { createHash } from 'node:crypto'
 import { beforeAll, expect, test } from 'vitest'
 import { shareWorld } from '../support/shared.ts'
@@ -49,7 +48,7 @@ test.each([
   ['long', '3:', 'last\n'],
 ])('files view prints the lines of the file %s that are in the range %s', async (path, lines, whole) => {
   const { stdout, stderr, code } = await view([path, '--lines', lines])
-  // Compared as one boolean, because vitest would print a diff of megabytes.
+  // One boolean, because vitest would print a diff of megabytes.
   expect({ is: stdout === whole, stderr, code }).toEqual({ is: true, stderr: '', code: 0 })
 })
 
@@ -68,7 +67,7 @@ test('files view --json truncates a long file after a complete line and exits wi
   expect(content === numbers(1, lines)).toBe(true)
   expect(stderr).toContain('Use --lines to read other parts')
   expect(await view(['numbers', '--json', '-q'])).toMatchObject({ code: 9, stderr: '' })
-  // Without the content, nothing is truncated.
+  // Nothing is truncated if the content is omitted.
   expect(await view(['numbers', '--json=size'])).toMatchObject({ code: 0, stderr: '' })
   expect(await view(['numbers', '--json', '--lines', '5:6'])).toMatchObject({ code: 0, stderr: '' })
 })

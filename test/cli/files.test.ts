@@ -1,4 +1,3 @@
-/** `files` of the built client in a real sandbox, except view and create. */
 import type { ChildProcess } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'

@@ -1,4 +1,4 @@
-/** `sandlot forward`: real clients on this machine, real servers in a sandbox. */
+/** `sandlot forward` with real clients on this machine and real servers in a sandbox. */
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { connect as connectHttp2 } from 'node:http2'
@@ -43,7 +43,7 @@ const background = async (script: string, port: number, by = user) => {
   expect(await by.run(['exec', '-c', untilListening(port)])).toMatchObject({ stdout: 'listening\n' })
 }
 
-// Concurrently, because each mostly waits for separate ports and sessions.
+// Concurrent, because the tests mostly wait and use separate ports and sessions.
 test.concurrent('forward supports concurrent connections and reports a port on which nothing listens', async () => {
   await background(echoOn(3000), 3000)
   const ran = await forwarding([':3000', ':3999'], async ([port, closed]) => {

@@ -1,4 +1,3 @@
-/** Global options, and help topics. */
 import { expect, test } from 'vitest'
 import { pick } from '../../cli/core/json-fields.ts'
 import { clientPath, Home } from './client.ts'
@@ -115,7 +114,7 @@ test.each([
 
 test('--color overrides FORCE_COLOR, which overrides NO_COLOR', async () => {
   using home = new Home()
-  // Fails before any request, which is fast.
+  // Fails before any request is sent.
   const refused = ['session', 'ls', '--limit', '0']
   const isColored = async (args: string[], more = {}) =>
     (await home.run([...refused, ...args], { env: { ...nowhere, ...more } })).stderr.includes('\u001b[31m')

@@ -1,4 +1,4 @@
-/** The client sends a saved key only to the address that it was saved for. */
+/** A saved key is sent only to the address for which it was saved. */
 import { readFileSync } from 'node:fs'
 import { parse } from 'smol-toml'
 import { expect, test } from 'vitest'
@@ -11,7 +11,7 @@ import { openScreen } from './screen.ts'
 const key = (end: string) => `sandlot_live_${'x'.repeat(45)}${end}`
 const saved = (home: Home) => parse(readFileSync(home.configFile, 'utf8'))
 
-/** A home with the key …home for one peer, and another, unrelated peer. */
+/** A home with a key for one of two peers. */
 async function startPeers() {
   const [own, other] = [await startPeer((_, to) => to.end('{}')), await startPeer((_, to) => to.end('{}'))]
   const home = new Home()
@@ -24,7 +24,7 @@ async function startPeers() {
     own,
     other,
     keysAt,
-    /** Returns the last letters of the keys that a command sends to each peer. */
+    /** Returns the last characters of all keys that each peer received. */
     async sent(args: string[], env: Record<string, string> = {}) {
       own.asked.length = 0
       other.asked.length = 0
@@ -93,7 +93,7 @@ test('the client sends a key from a flag, from the environment, or from a profil
   expect(await at.sent(['whoami'], env)).toMatchObject({ own: [], other: ['work'] })
   expect(await at.sent(['whoami', '--url', at.other.url])).toMatchObject({ own: [], other: ['work'] })
   expect(await at.sent(['whoami'])).toMatchObject({ own: ['home'], other: [] })
-  // A selected profile uses no key of another, and its key is sent to no other address.
+  // A profile uses only its own key, and sends the key only to its own address.
   const named = ['whoami', '--profile', 'work', '--url', at.own.url]
   expect(await at.sent(named)).toMatchObject({ code: 4, own: [], other: [] })
   expect(await at.sent(['whoami'], { SANDLOT_PROFILE: 'work', SANDLOT_URL: at.own.url })).toMatchObject({
@@ -115,7 +115,7 @@ test('after config set-url, the saved key is sent only to the old address', asyn
   const refused = await at.sent(['whoami'])
   expect(refused).toMatchObject({ code: 4, own: [], other: [] })
   expect(refused.stderr).toContain('`sandlot config set-key`')
-  // The old address, from a variable or saved again, still uses the key.
+  // The key still works for the old address, whether saved again or set by a variable.
   expect(await at.sent(['whoami'], { SANDLOT_URL: `${at.own.url}/` })).toMatchObject({ own: ['home'] })
   await at.sent(['config', 'set-url', at.own.url])
   expect(saved(at.home)).toEqual({ base_url: at.own.url, api_key: key('home') })

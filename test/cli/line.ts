@@ -1,20 +1,20 @@
-/** A connection between a client and the service that a test can cut. */
+/** A connection between client and service that tests can cut. */
 import { openRelay } from '../support/relay.ts'
 
 export interface CuttableLine extends AsyncDisposable {
   url: string
-  /** Resets all open connections. @returns their number */
+  /** Resets open connections. @returns how many */
   cut(): number
-  /** Cuts, and lets nothing through until `repair`. */
+  /** Cuts all connections, and blocks new ones until `repair`. */
   hold(): void
   repair(): void
-  /** Calls for the first connection that is made. */
+  /** Calls `act` once, when the first connection opens. */
   onConnection(act: () => void): void
-  /** Cuts the next connections as soon as they carry a response. */
+  /** Cuts each of the next `count` connections when a response arrives. */
   cutAnswers(count: number): void
 }
 
-/** @param at the port to listen on; any free one by default */
+/** @param at port to listen on. Default: any free port. */
 export async function openLine(to: string, at = 0): Promise<CuttableLine> {
   const { hostname, port } = new URL(to)
   let onConnection: (() => void) | undefined

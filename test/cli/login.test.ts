@@ -1,4 +1,4 @@
-/** `sandlot login` and `logout`: saved logins and keys, their lifetime and address. */
+/** Saved logins and keys, their lifetime and address. */
 import { readFileSync, statSync } from 'node:fs'
 import { parse } from 'smol-toml'
 import { expect, test } from 'vitest'
@@ -16,7 +16,7 @@ const logIn = (home: Home, email: string, ...more: string[]) =>
   home.run(['login', '--url', world.url(), '--email', email, '--password-stdin', '--json', ...more], {
     input: password,
   })
-/** The error that a command reports without a login or a terminal. */
+/** Expected without a login or a terminal. */
 const asks = { code: 2, stderr: expect.stringContaining('--email and --password-stdin') }
 
 test('keys and account commands need no password between login and the end of the login session', async () => {
@@ -27,7 +27,7 @@ test('keys and account commands need no password between login and the end of th
 
   const login = await logIn(home, email)
   expect(login).toMatchObject({ code: 0, stderr: '' })
-  // The key saved by signup belongs to this account.
+  // The key saved at signup belongs to this account.
   expect(login.json()).toMatchObject({ account: { email }, api_key: null, base_url: world.url() })
   const { token, ...rest } = saved(home)
   expect(rest).toEqual({ base_url: world.url(), api_key, token_expires_at: login.json().expires_at })
@@ -39,7 +39,7 @@ test('keys and account commands need no password between login and the end of th
   expect(await run(['keys', 'rotate', made.json().id])).toMatchObject({ code: 0 })
   expect(await run(['keys', 'rm', made.json().id])).toMatchObject({ code: 0 })
 
-  // A password change ends the other sessions and keeps this one.
+  // A password change ends all other sessions.
   const change = ['account', 'password', '--password-stdin']
   expect(await run(change, { input: `wrong\nquite a new password` })).toMatchObject({ code: 4 })
   const changed = await run(change, { input: `${password}\nquite a new password` })
@@ -59,7 +59,7 @@ test('the client sends a session token only to the address for which it was save
   expect(await user.run(['keys', 'ls', '--url', peer.url])).toMatchObject(asks)
   expect(await user.run(['keys', 'ls'], { env: { SANDLOT_URL: peer.url } })).toMatchObject(asks)
   expect(await user.run(['keys', 'ls'])).toMatchObject({ code: 0 })
-  // A new address discards the login.
+  // Changing the address discards the login.
   await user.run(['config', 'set-url', peer.url])
   expect(saved(user.home)).not.toHaveProperty('token')
   expect(await user.run(['keys', 'ls'])).toMatchObject(asks)

@@ -1,4 +1,4 @@
-/** `sandlot logs` of a command with hostile output, on a terminal and into a pipe. */
+/** Hostile output in `sandlot logs`, on a terminal and in a pipe. */
 import { expect, test } from 'vitest'
 import { shareWorld } from '../support/shared.ts'
 import { clientPath } from './client.ts'
@@ -15,7 +15,7 @@ const red = '\u001b[31mred\u001b[0m'
 const stdout = `${clipboard}${mouse}${hidden} ${red} naïve\r\n`
 const stderr = `\u001b[2J\u001b[1merror\u001b[0m${clipboard}\n`
 
-/** Runs `sandlot exec -d`, so that only `logs` prints the output. */
+/** Uses `sandlot exec -d`, so that only `logs` prints the output. */
 async function record(): Promise<string> {
   const script = 'printf %s "$0"; printf %s "$1" >&2'
   const { stdout: id } = await user.run(['exec', '-d', '--', 'sh', '-c', script, stdout, stderr])

@@ -1,4 +1,4 @@
-/** The built client after a lost response: it repeats only idempotent requests, and reports an unknown outcome. */
+/** After a lost response, the client repeats idempotent requests and otherwise reports an unknown outcome. */
 import { expect, test } from 'vitest'
 import { Home } from './client.ts'
 import { startPeer } from './peer.ts'
@@ -7,7 +7,7 @@ const execId = `exec_${'0'.repeat(26)}`
 const problem = (status: number, code: string) =>
   JSON.stringify({ type: 'about:blank', title: code, status, code, detail: 'No.', request_id: 'req_1' })
 
-/** Drops the response to the first matching request, and answers repetitions as if it had been done. */
+/** Loses the first matching response, and answers retries as if the request had been executed. */
 function startForgetful(lost: string, status: number, code: string) {
   let count = 0
   return startPeer(({ method = '', url = '' }, response) => {

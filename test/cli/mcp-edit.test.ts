@@ -1,4 +1,4 @@
-/** Editing the text of other programs' settings files. */
+/** Edits settings files of other programs. */
 import fc from 'fast-check'
 import { type ParseError, parse } from 'jsonc-parser'
 import { parse as parseToml } from 'smol-toml'
@@ -58,7 +58,7 @@ describe('JSON files', () => {
     expect(() => take(text)).toThrow()
   })
 
-  // Any object as people write it, with comments, white space and trailing commas.
+  // JSON as people write it, with comments, spaces and trailing commas.
   const space = fc.constantFrom('', ' ', '\n', '\t', '\n  ', ' // a "comment" {,}\n', ' /* , } */ ')
   const scalar = fc
     .oneof(fc.integer(), fc.boolean(), fc.constant(null), fc.string())
@@ -228,11 +228,11 @@ command   =   "x"
             .map((text) => `${text}\n`)
             .join('')
         const make = (...parts: string[]) => ['a = 1\n', ...parts].join('').replaceAll('\n', eol)
-        // Comments above the server are kept when it is removed.
+        // Comments above a removed server are kept.
         const without = make(...texts.toSpliced(at, 0, spaces[3]!))
         return { before: make(...texts.toSpliced(at, 0, server)), without }
       })
-      // TOML allows x.env before x, but not x twice.
+      // TOML allows x.env before x, but does not allow x twice.
       .filter(({ before }) => isToml(before))
     const linesOf = (text: string) => text.split('\n').filter((each) => each.trim() !== '')
     fc.assert(

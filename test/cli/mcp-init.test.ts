@@ -1,4 +1,4 @@
-/** `sandlot mcp init` of the built client on typical files of homes and projects. */
+/** `sandlot mcp init` on typical settings files of homes and projects. */
 import {
   chmodSync,
   existsSync,
@@ -14,7 +14,7 @@ import { parse } from 'jsonc-parser'
 import { describe, expect, test } from 'vitest'
 import { clientPath, Home, type Ran } from './client.ts'
 
-/** A home with a project, in which commands run. */
+/** A home and a project folder, where commands run. */
 class Place extends Home {
   readonly project = join(this.folder, 'project')
 
@@ -49,7 +49,7 @@ interface Shape {
   http?: object
 }
 
-/** From the documentation of each program. XDG_CONFIG_HOME is `config` in these homes. */
+/** Based on the documentation of each program. Here, XDG_CONFIG_HOME is `config`. */
 const shapes: Shape[] = [
   {
     target: 'claude-code',
@@ -113,7 +113,7 @@ const shapes: Shape[] = [
   },
 ]
 
-/** Changes whenever a file is written or replaced, even with the same text. */
+/** Changes on every write, even if the text stays the same. */
 const traceOf = (file: string) => {
   const { ino, mtimeMs, mode } = statSync(file)
   return { ino, mtimeMs, mode, text: readFileSync(file, 'utf8') }

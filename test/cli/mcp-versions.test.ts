@@ -1,4 +1,4 @@
-/** `sandlot mcp serve` for every protocol version, with the current SDK client pinned to it. */
+/** `sandlot mcp serve` with every protocol version. */
 import { once } from 'node:events'
 import { createServer, connect as openSocket, type Socket } from 'node:net'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
@@ -25,7 +25,7 @@ async function connect(home: Home, version: McpVersion, env: Record<string, stri
   return { client, use }
 }
 
-// Concurrently, because each mostly waits for its command.
+// Concurrent, because the tests mostly wait.
 describe.concurrent.each(mcpVersions)('a client with protocol version %s', (version) => {
   test('a client can use the stdio server and kill a command by cancelling its call', async () => {
     using user = await newUser()
@@ -56,7 +56,6 @@ describe.concurrent.each(mcpVersions)('a client with protocol version %s', (vers
 
 test('a client can resume a broken MCP stream of the same command', async () => {
   using user = await newUser()
-  // A connection that the test can cut.
   const open = new Set<Socket>()
   const { port } = new URL(world.url())
   const between = createServer((socket) => {

@@ -1,4 +1,4 @@
-/** `sandlot mcp serve` and `mcp doctor`: the built client between an agent and a real service. */
+/** `sandlot mcp serve` and `mcp doctor` between an agent and a real service. */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
@@ -156,7 +156,7 @@ test('mcp doctor runs `true` through the entry that init wrote, and reports fail
 })
 
 describe('mcp doctor in an untrusted folder', () => {
-  /** A project with an untrusted entry, which writes a file if it is started. */
+  /** A project with an untrusted entry. If the entry runs, a file is created. */
   function makeProject(home: Home, more: object = {}) {
     const folder = join(home.folder, 'cloned')
     const trace = join(home.folder, 'started')

@@ -1,4 +1,4 @@
-/** The built client against faulty peers: redirects, broken connections, servers other than Sandlot. */
+/** The client with redirects, broken connections and servers other than Sandlot. */
 import { execFileSync } from 'node:child_process'
 import {
   closeSync,
@@ -281,7 +281,7 @@ test('the client exits with 0 when the reader of a full pipe closes the pipe', a
   await using peer = await startPeer(async (_, response) => {
     response.writeHead(200, { 'content-length': '100000' }).write('x'.repeat(65_536))
     await sleep(300)
-    // The pipe is full, so the client buffers this byte and waits for more.
+    // The pipe is full, so the client buffers this byte.
     response.write('y')
     await sleep(300)
     closeSync(reader)

@@ -1,4 +1,4 @@
-/** The packed client, installed into an empty folder and run there. */
+/** The packed client, installed into an empty folder. */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { isBuiltin } from 'node:module'
@@ -19,7 +19,7 @@ const installed = join(empty, 'node_modules', 'sandlot')
 let tarball = ''
 let packed: string[] = []
 
-/** Runs npm offline, so that a missing dependency fails. */
+/** Runs npm offline, so that missing dependencies cause a failure. */
 function npm(...args: string[]): string {
   const env = { PATH: process.env.PATH ?? '', HOME: folder, npm_config_offline: 'true' }
   return execFileSync('npm', args, { cwd: empty, env, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
@@ -56,7 +56,7 @@ test('the package contains only built files', () => {
 })
 
 test('the package imports only built-in modules and its own files', async () => {
-  // esbuild fails for any other module, because none is installed there.
+  // esbuild fails on all other modules, because none are installed.
   const { metafile } = await build({
     entryPoints: [join(installed, 'dist', 'main.js')],
     bundle: true,
@@ -80,7 +80,7 @@ test('the package contains the license of each bundled package', () => {
   const imports =
     /(?:^(?:import|export) (?!type\b)[^'"]*?from |\bimport\()'((?:@[\w-]+\/)?[\w-][\w.-]*)(?:\/[^']*)?'/gm
   const used = new Set(sources.flatMap((text) => [...text.matchAll(imports)].map(([, name]) => name!)))
-  // A package that only re-exports others leaves nothing in the bundle.
+  // Packages that only re-export others leave nothing in the bundle.
   used.delete('@inquirer/prompts')
   const { dependencies, devDependencies } = read('package.json')
   const packages = [...used].filter((name) => name in { ...dependencies, ...devDependencies })
@@ -94,7 +94,7 @@ test('an installed copy of the package runs from its own folder', async () => {
   using home = new Home()
   const program = join(empty, 'node_modules', '.bin', 'sandlot')
   expect(statSync(program).mode & 0o111).not.toBe(0)
-  // With the Node on the PATH, as for a user.
+  // Uses the Node version of the user's PATH.
   const env = home.environment({ PATH: `${dirname(process.execPath)}:${process.env.PATH}` })
   const run = (...args: string[]) => runProcess(program, args, env)
   expect(await run('--version')).toMatchObject({ code: 0, stdout: `${read('package.json').version}\n` })
@@ -117,7 +117,7 @@ test('on an older Node, the client prints an error that names the required versi
   }
 })
 
-/** Path of Node 20: SANDLOT_NODE_20, or the first on the PATH. */
+/** Path to Node 20: SANDLOT_NODE_20 or the first match in PATH. */
 const oldNode = [
   process.env.SANDLOT_NODE_20,
   ...(process.env.PATH ?? '').split(delimiter).map((path) => join(path, 'node')),

@@ -1,4 +1,4 @@
-/** Repeats the tests of concurrent changes of the settings. */
+/** Repeats the tests of concurrent settings changes. */
 import { test } from 'vitest'
 import { tryPairs } from '../support/pairs.ts'
 import { shareWorld } from '../support/shared.ts'

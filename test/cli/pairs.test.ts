@@ -1,4 +1,4 @@
-/** Concurrent changes of the settings by two clients. The result must match one of the two sequential orders. */
+/** Concurrent settings changes must have the same result as in some sequential order. */
 import { test } from 'vitest'
 import { tryPairs } from '../support/pairs.ts'
 import { shareWorld } from '../support/shared.ts'

@@ -1,4 +1,4 @@
-/** The operations of clients on the settings file, for ../support/pairs.ts. */
+/** Operations on the settings file for ../support/pairs.ts. */
 import { readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { parse, stringify } from 'smol-toml'
 import { newSandboxId } from '../../shared/data/ids.ts'
@@ -66,11 +66,11 @@ export const settingsFile = (world: World): Kind<Place> => ({
     const hasLogin = token !== undefined && token_expires_at !== undefined
     return { ...rest, api_key: nameOf(api_key, alice.key), hasLogin, files }
   },
-  /** Releases the lock when both have read the file and wait to write it. */
+  /** Releases the lock when both clients have read the file and wait to write. */
   async together({ home }, begin) {
     const lock = `${home.configFile}.lock`
     writeFileSync(lock, 'held')
-    // A lock with a time in the future never becomes stale.
+    // A lock with a future time never expires.
     utimesSync(lock, new Date(), new Date(Date.now() + hourMs))
     const running = begin()
     let ended = 0
@@ -84,7 +84,7 @@ export const settingsFile = (world: World): Kind<Place> => ({
   end: async ({ home }) => home[Symbol.dispose](),
 })
 
-/** An open picker, and changes that another client may save before it. */
+/** An open picker, and changes that another client may save first. */
 export const pickersSettings = (world: World): Kind<Place & { screen: Screen }> => {
   const { operations, isTried: _, ...kind } = settingsFile(world)
   const { 'set-url': setUrl, 'set-key': setKey, login, logout } = operations
@@ -100,7 +100,7 @@ export const pickersSettings = (world: World): Kind<Place & { screen: Screen }> 
     operations: {
       [inPicker]: async ({ screen }: Place & { screen: Screen }) => {
         screen.type('u')
-        // Refused, or the next refresh has found no session to use.
+        // The request was rejected, or the next refresh found no usable session.
         const refused = /^! (?!Refused since|Service unavailable)|No sessions|Welcome to Sandlot/m
         const used = /^· sbx_\S+ is the current session/m
         await eventually(() => used.test(screen.text()) || refused.test(screen.text()), 20_000)
@@ -119,14 +119,14 @@ export const pickersSettings = (world: World): Kind<Place & { screen: Screen }> 
   }
 }
 
-/** Pairs that are covered by other pairs. */
+/** Pairs that other pairs already cover. */
 const isApart = (name: string, beside: string) =>
-  // A login is saved for the address at its start, even if another address is saved in the meantime.
+  // A login is saved for its initial address, even if the address changes during the login.
   (name === 'login' && beside === 'set-url') ||
   (name === 'set-key for an address' && !['set-url', 'set-key'].includes(beside)) ||
   (name === 'set-url of a profile' && beside !== 'set-url')
 
-/** @param pick returns the part of the response that is the same for each run */
+/** @param pick selects the part of the response that is the same in each run */
 // biome-ignore lint/suspicious/noExplicitAny: the JSON of any command
 function run(args: string[] | ((place: Place) => string[]), pick: (result: any, place: Place) => unknown) {
   return async (place: Place) => {
@@ -141,7 +141,7 @@ const nameOf = (value: unknown, alice: string) => {
   return value === undefined || value === key ? value : 'made'
 }
 
-/** Inserts a row without a pod, because no command runs in it. */
+/** Inserts a row without a pod. */
 async function addSandbox({ db }: World, { id }: Account): Promise<string> {
   const sandboxId = newSandboxId()
   await db.query(

@@ -1,4 +1,4 @@
-/** Command lines that the client prints or copies, pasted into a user's shell. */
+/** Pastes command lines from the client into a shell. */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,7 +14,7 @@ import { makeUsers, shareSession } from './users.ts'
 const world = shareWorld()
 const users = makeUsers(world)
 
-/** Ends a bracketed paste, discards the line and runs a command. */
+/** Ends a bracketed paste, clears the line and runs a command. */
 const hostileName = 'README\u001b[201~\u0003\ntouch PWNED\n'
 
 const hostileWords = [
@@ -35,12 +35,12 @@ const hostileWords = [
   '',
 ]
 
-/** Without the shell settings of the local user. */
+/** Ignores the local user's shell settings. */
 const commands: Record<string, string[]> = { bash: ['--norc', '--noprofile'], zsh: ['-f'] }
 const isInstalled = (program: string) => spawnSync(program, ['-c', 'true'], { stdio: 'ignore' }).status === 0
 const shells = Object.keys(commands).filter(isInstalled)
 
-/** Pastes a line into a shell, presses Enter, and waits until the shell is ready again. @returns the arguments of `sandlot` */
+/** Pastes a line and presses Enter. @returns the arguments that `sandlot` received */
 async function paste(shell: string, line: string, home: Home, isBracketed: boolean): Promise<string[]> {
   const got = join(home.folder, 'arguments')
   const terminal = openTerminal(

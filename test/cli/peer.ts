@@ -1,10 +1,10 @@
-/** An HTTP server for responses that the real service never gives. */
+/** HTTP servers with responses that the real service never sends. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 
-/** A server on a free port that records its requests. */
+/** Records all requests. */
 export async function startPeer(
   answer: (request: IncomingMessage, response: ServerResponse) => void,
   tls?: { key: string; cert: string },
@@ -28,7 +28,7 @@ export async function startPeer(
   }
 }
 
-/** A CONNECT proxy that records the requested hosts and all received bytes. */
+/** A CONNECT proxy that records hosts and all received bytes. */
 export async function startTunnel() {
   const asked: string[] = []
   const sent: Buffer[] = []

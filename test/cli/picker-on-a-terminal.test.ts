@@ -1,5 +1,3 @@
-/** The picker on a real terminal against a running service. */
-
 import { once } from 'node:events'
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
@@ -18,7 +16,7 @@ const world = shareWorld({ env: { QUOTA_CONCURRENT_SANDBOXES: '5' } })
 const users = makeUsers(world)
 
 const picker = [process.execPath, clientPath]
-/** Prints the exit code of the picker and the terminal modes afterwards. */
+/** Prints the picker's exit code and the final terminal modes. */
 const thenReport = [
   'sh',
   '-c',
@@ -29,7 +27,7 @@ const thenReport = [
 const openPicker = (home: Home, env: Record<string, string> = {}, size?: Size): Screen =>
   openScreen([...thenReport, ...picker], home.environment(env), size)
 
-/** Expects that the picker has exited with this code and restored screen, cursor and modes. */
+/** The picker must exit with this code and restore screen, cursor and modes. */
 async function expectRestored(screen: Screen, code: number) {
   await screen.shows(`left with ${code}`)
   await screen.shows(/^icanon\necho$/m)
@@ -39,7 +37,7 @@ async function expectRestored(screen: Screen, code: number) {
   expect(raw.lastIndexOf('\u001b[?2004l')).toBeGreaterThan(raw.lastIndexOf('\u001b[?2004h'))
 }
 
-/** Concurrently, because these tests mostly wait. */
+/** Concurrent, because the tests mostly wait. */
 describe.concurrent('the picker without settings', () => {
   test('in the picker, a user can sign up, create a session, work in it and destroy it', async () => {
     using home = new Home()
@@ -102,7 +100,7 @@ describe.concurrent('the picker without settings', () => {
     screen.type('q')
     await screen.shows('SESSIONS')
 
-    // Streams output while the command runs, without control sequences.
+    // Output must appear while the command runs, without control sequences.
     screen.type('x')
     await screen.shows('a command for /bin/sh')
     screen.type('mkfifo go; printf "one\\033[2J two\\n"; read x < go; seq 100; exit 5\r')
@@ -204,7 +202,7 @@ describe.concurrent('the picker with settings', () => {
     await screen.shows(/^›short .* 0:\d\d/m)
     screen.type('\r')
     await screen.shows(/‹ short +█*░* 0:\d\d/)
-    // Simulates expiry; the reconciler runs every second.
+    // Lets the session expire. The reconciler runs every second.
     await world.db.query("update sandbox set expires_at = sandlot_now() where name = 'short'")
     await screen.shows('The session short has ended: its TTL has expired.')
     await screen.shows(/! Ended at \d\d:\d\d:\d\d: its TTL has expired/)
@@ -378,7 +376,7 @@ test('without a terminal, the picker prints help to stderr and exits with 2', as
   expect(stderr).toContain('session')
 })
 
-/** Makes the picker write its pid into the terminal title, and crash on SIGUSR2. */
+/** Puts the picker's pid in the terminal title, and crashes on SIGUSR2. */
 const writesPid = {
   NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(
     [

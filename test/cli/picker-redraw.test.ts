@@ -1,4 +1,4 @@
-/** Which program and which session receive keys, and the screen after another program had the terminal. */
+/** Which program and session receive keys, and redrawing after another program used the terminal. */
 import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -10,7 +10,7 @@ import { makeUsers, shareSession } from './users.ts'
 const world = shareWorld({ env: { QUOTA_CONCURRENT_SANDBOXES: '5' } })
 const user = shareSession(makeUsers(world))
 
-/** Expects that the frame fills the screen exactly, without shifted, broken or stale rows. */
+/** The frame must fill the screen without shifted, broken or stale rows. */
 async function expectWhole(screen: Screen, top: RegExp) {
   const isWhole = () => {
     const rows = screen.rows()
@@ -29,7 +29,7 @@ async function makeSession(name: string): Promise<string> {
 
 test('the picker redraws the whole screen after Ctrl-Z, an editor or a shell', async () => {
   const editor = join(user.home.folder, 'editor')
-  // Leaves the cursor within a line, a color, and a scroll region.
+  // Moves the cursor to the middle of a line, and leaves a color and a scroll region.
   const residue = '\\033[31m\\033[5;9r\\033[20;30Hhalf a line'
   writeFileSync(editor, `#!/bin/sh\nprintf '${residue}'; read line; printf '${residue}'\n`)
   chmodSync(editor, 0o755)
@@ -65,7 +65,7 @@ test('the picker redraws the whole screen after Ctrl-Z, an editor or a shell', a
   host.type('q')
   await expectWhole(host, list)
 
-  // Typed before the shell is ready: goes to the shell, not to the picker.
+  // Keys typed before the shell is ready go to the shell, not to the picker.
   host.type('secho q$((6*7)) qqq\r')
   await host.shows('q42 qqq')
   expect(host.text()).toContain(`a shell in ${user.id}`)
@@ -73,7 +73,7 @@ test('the picker redraws the whole screen after Ctrl-Z, an editor or a shell', a
   await host.shows(`The shell in ${user.id} has ended: exit 3.`)
   await expectWhole(host, list)
 
-  // Another session appears above; the selection stays on its session.
+  // A new session appears above. The selection must not move to another session.
   const short = await makeSession('short')
   await host.shows(/^ short /m)
   await host.shows(/^›sbx_/m)
@@ -87,7 +87,7 @@ test('the picker redraws the whole screen after Ctrl-Z, an editor or a shell', a
   await host.shows(/half a li$/m)
   await world.db.query('update sandbox set expires_at = sandlot_now() where id = ?', [short])
   await host.shows(/! The shell in short has ended with its session: its TTL has expired/)
-  // Further keys were meant for the shell.
+  // The remaining keys were meant for the shell.
   host.type('nqq; echo this is the host')
   await host.shows('Enter continues')
   host.type('\r')

@@ -1,4 +1,4 @@
-/** A picker and another client that save concurrently. The result must match one of the two sequential orders. */
+/** A picker and another client that save concurrently. */
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { tryPairs } from '../support/pairs.ts'

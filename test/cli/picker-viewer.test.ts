@@ -1,4 +1,4 @@
-/** Files and output in the pager, and colors of output, on a real terminal. */
+/** Files, output and colors in the pager on a real terminal. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -16,7 +16,7 @@ async function openPicker(env: Record<string, string> = {}): Promise<Screen> {
   return screen
 }
 
-/** Palette index of the color of the first letter of the row with this start; -1 for the default color. */
+/** Palette index of the first letter of the row, or -1 for the default color. */
 function colorOf(screen: Screen, start: string): number {
   const row = screen.rows().findIndex((each) => each.startsWith(start))
   const cell = screen.emulator.buffer.active

@@ -1,4 +1,4 @@
-/** Sends many bytes through the client from stdin to stdout, and measures its memory. */
+/** Sends data through the client from stdin to stdout, and measures its memory. */
 import { spawn } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -8,7 +8,7 @@ import { pipeline } from 'node:stream/promises'
 
 const mebibyte = 1024 * 1024
 
-/** @param mebibytes MiB of input for the process; no two MiB are equal */
+/** @param mebibytes amount of input. No two MiB are equal. */
 export async function pipeThrough(args: string[], env: Record<string, string>, mebibytes: number) {
   const child = spawn(process.execPath, args, { env, stdio: ['pipe', 'pipe', 'inherit'] })
   const ended = once(child, 'close')
@@ -29,7 +29,7 @@ export async function pipeThrough(args: string[], env: Record<string, string>, m
     const before = read
     read += chunk.length
     if (Math.floor(before / mebibyte) === Math.floor(read / mebibyte)) continue
-    // The last reading follows the last mebibyte, while the client still waits for the end.
+    // The last sample is taken after the last mebibyte, before stdin is closed.
     peaks.atEnd = peakOf(child.pid!) ?? peaks.atEnd
     if (read < (mebibytes / 10 + 1) * mebibyte) peaks.afterTenth = peaks.atEnd
   }

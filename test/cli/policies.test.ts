@@ -1,4 +1,3 @@
-/** `sandlot allowlist`, `sandlot secrets` and `sandlot whoami --usage`, against a real API. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
@@ -14,7 +13,7 @@ import { makeUsers } from './users.ts'
 const world = shareWorld({ workers: 0 })
 const users = makeUsers(world)
 
-/** Inserts a destroyed sandbox that ran for this long. */
+/** Inserts a destroyed sandbox with this running time. */
 async function sandboxOf(email: string, { seconds = 0, ended = false } = {}): Promise<string> {
   const id = newSandboxId()
   await world.db.query(
@@ -63,7 +62,7 @@ describe('allowlist', () => {
       code: 0,
       stdout,
     })
-    // An empty pipe: no command may run, which set reports.
+    // An empty pipe sets an empty list, which permits no command.
     const empty = await user.run(['allowlist', 'set', '--file', '-'], { input: '' })
     expect(empty).toMatchObject({
       code: 0,
@@ -95,7 +94,7 @@ describe('allowlist', () => {
 })
 
 describe('secrets', () => {
-  /** Opens the stored value as a worker does. */
+  /** Decrypts the stored value as a worker does. */
   async function storedValue(email: string, name: string): Promise<string> {
     const [row] = await world.db.query<{ id: string; sealed_value: Buffer }>(
       `select secret.id, sealed_value from secret join account on account.id = account_id

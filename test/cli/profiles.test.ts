@@ -1,4 +1,4 @@
-/** Profiles: several services and accounts in one settings file. */
+/** Several services and accounts in one settings file. */
 import { readFileSync } from 'node:fs'
 import { parse } from 'smol-toml'
 import { expect, test } from 'vitest'

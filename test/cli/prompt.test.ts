@@ -1,4 +1,4 @@
-/** Questions at a real pseudo-terminal. */
+/** Prompts on a real pseudo-terminal. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
@@ -36,7 +36,7 @@ test.each([
   terminal.type('@example.com\r')
   for (const question of questions) {
     await terminal.shows(question)
-    // In the library's prompt, Ctrl-T shows the password.
+    // Ctrl-T would show the password in the library's prompt.
     for (const letter of ['\u0014', ...password]) terminal.type(letter)
     terminal.type('\r')
   }
@@ -194,7 +194,7 @@ test.each([
   expect(await terminal.ended).toBe(0)
 })
 
-/** A service with one active session that answers every other request with it. */
+/** A service with one active session, which is also its response to all other requests. */
 const startService = () =>
   startPeer(({ method, url = '' }, response) => {
     const session = { id: 'sbx_a', name: 'web', state: 'active' }

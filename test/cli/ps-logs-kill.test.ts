@@ -1,4 +1,4 @@
-/** `sandlot ps`, `logs` and `kill` for commands started earlier. */
+/** `sandlot ps`, `logs` and `kill` for existing commands. */
 
 import { createHash } from 'node:crypto'
 import { stripVTControlCharacters } from 'node:util'
@@ -27,14 +27,14 @@ afterAll(async () => {
   await world[Symbol.asyncDispose]()
 })
 
-/** The arguments begin with `logs` or `kill`. */
+/** @param args starts with `logs` or `kill` */
 const run = (args: string[], options: RunOptions = {}) => home.run([...args, '-s', id], options)
 const startIn = async (id: string, command: string) => {
   const body = { command, background: true }
   return (await alice.call('execCommand', { params: { id }, body })).body.id
 }
 const start = (command: string) => startIn(id, command)
-/** Waits until the result of a command meets the condition. */
+/** Waits until a command's result meets the condition. */
 const until = (exec_id: string, isSo: (result: ExecResult) => boolean, sandboxId = id) =>
   world.eventually(async () => {
     const { body } = await alice.call('getExec', { params: { id: sandboxId, exec_id } })
@@ -116,7 +116,7 @@ test('logs reports how many bytes of output were dropped', async () => {
 
 test('logs -f reconnects after an outage and exits with 0', async () => {
   await using line = await openLine(world.url())
-  // Each round continues only after a connection was cut, even if the reader is late.
+  // Each round waits for a cut connection, even if the reader is late.
   const waiting = 'until [ -e go$turn ]; do sleep 0.05; done'
   const execId = await start(`for turn in 1 2 3 4; do seq 100000; ${waiting}; done; exit 7`)
   const numbers = Array.from({ length: 100_000 }, (_, index) => `${index + 1}\n`).join('')
@@ -129,7 +129,7 @@ test('logs -f reconnects after an outage and exits with 0', async () => {
     env: home.through(line.url),
     onStart: (child) =>
       child.stdout!.on('data', (chunk) => {
-        // In the middle of the output, and while the command waits.
+        // Cuts in the middle of the output, and while the command waits.
         if (hasPassed(chunk, 5e5) || hasPassed(chunk, numbers.length)) cuts += line.cut()
         shown += chunk.length
         const turn = shown / numbers.length

@@ -1,4 +1,4 @@
-/** The steps of README and docs/cli.md with the built client on every driver. */
+/** Quick-start steps of README and docs/cli.md on every driver. */
 import { expect, test } from 'vitest'
 import { describeOnBothDrivers } from '../support/drivers.ts'
 import { startWorld } from '../support/index.ts'

@@ -1,4 +1,3 @@
-/** Notes and timeouts while the client waits for the service. */
 import { expect, test } from 'vitest'
 import { createApi } from '../../cli/core/api.ts'
 import { Settings } from '../../cli/core/settings.ts'
@@ -33,7 +32,7 @@ test('on a terminal, the client reports that the service has not responded for s
   expect(await terminal.ended).toBe(130)
 })
 
-/** Rejects the given number of requests with a rate limit. */
+/** Rejects the first requests with a rate limit error. */
 const limited = (times: number, seconds: number) => {
   let refused = 0
   return startPeer((_, response) => {

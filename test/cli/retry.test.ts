@@ -1,4 +1,4 @@
-/** Retries of an unavailable service, by an injected clock. */
+/** Retries while the service is unavailable, with an injected clock. */
 import { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
 import { CliError } from '../../cli/core/errors.ts'
@@ -11,7 +11,7 @@ const broken = new CliError('network', 'The connection broke.')
 const refusedFor = (retry_after: number) =>
   new CliError('rate_limited', 'Too many.', { details: { status: 429, retry_after } })
 
-/** Fails every attempt immediately. @returns the pauses, and the time without a connection */
+/** @returns the pauses, and the time without a connection */
 function pausesOf(options: { maxMs?: number }, error: unknown = broken) {
   let now = 1_000
   const retry = new RetryPolicy({ ...options, now: () => now })
@@ -84,7 +84,7 @@ function streamOf(pieces: string[]): OpenExchange {
 
 const [comment, start] = [':\n\n', formatEvent('0-0', 'start', { id: 'exec_1' })]
 
-/** Follows streams that break after these pieces. @returns the number of reconnections */
+/** @returns the number of reconnections */
 async function openedAgain(pieces: string[], most: number): Promise<number> {
   let opened = 0
   const reopen = async () => {

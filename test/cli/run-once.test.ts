@@ -1,4 +1,4 @@
-/** `session create --rm` destroys its session in every case. */
+/** `session create --rm` always destroys its session. */
 import type { ChildProcess } from 'node:child_process'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { startWorld, type World } from '../support/index.ts'
@@ -22,7 +22,6 @@ afterAll(async () => {
 
 const once = (args: string[], options: RunOptions = {}) =>
   user.run(['session', 'create', '--rm', ...args], options)
-/** The newest sandbox. */
 async function newest() {
   const [row] = await world.db.query<{ id: string; name: string | null; reason: string | null }>(
     'select id, name, destroy_reason as reason from sandbox order by id desc limit 1',
@@ -77,7 +76,7 @@ test('create rejects a command without --rm and creates nothing', async () => {
   expect(await user.run(['session', 'create', 'true'])).toMatchObject({ code: 2, stdout: '' })
 })
 
-/** Signals the client as soon as the command prints. */
+/** Signals the client when the command prints. */
 const onOutput = (signal: NodeJS.Signals) => (child: ChildProcess) =>
   void child.stdout!.on('data', () => child.kill(signal))
 
@@ -121,7 +120,7 @@ test('create --rm ends the session when the reader of stdout closes the pipe', a
 
 test('create --rm leaves no session behind if the response to the create request is lost', async () => {
   await using line = await openLine(world.url())
-  // Breaks the connection before each response, until the client gives up.
+  // Cuts the connection before each response, until the client gives up.
   line.cutAnswers(3)
   const { code, stderr } = await once(['--', 'true'], { env: user.home.through(line.url) })
   expect(code).toBe(125)

@@ -1,4 +1,4 @@
-/** A pty with a terminal emulator, so that a test reads the screen as a user sees it. */
+/** A pseudo-terminal with an emulator. Tests read the screen as a user sees it. */
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -8,18 +8,16 @@ import { eventually } from '../support/eventually.ts'
 import { openTerminal } from './terminal.ts'
 
 export interface Screen extends Disposable {
-  /** Visible rows without trailing spaces. */
   rows(): string[]
   text(): string
-  /** Waits until the text is on the screen. */
+  /** Resolves when the text appears. */
   shows(text: string | RegExp, ms?: number): Promise<void>
-  /** Waits until the text is no longer on the screen. */
+  /** Resolves when the text has disappeared. */
   hides(text: string | RegExp, ms?: number): Promise<void>
   type(keys: string): void
   resize(rows: number, columns: number): void
-  /** All output, including escape sequences. */
+  /** All output with escape sequences. */
   raw(): string
-  /** Whether the alternate screen is active. */
   isAlternate(): boolean
   pid(): number
   signal(signal: NodeJS.Signals): void
@@ -32,7 +30,7 @@ export interface Size {
   columns?: number
 }
 
-/** Runs a command on a terminal of this size; its pid is `pid()`. */
+/** Runs a command on a terminal of this size. */
 export function openScreen(
   command: string[],
   env: Record<string, string>,
@@ -41,7 +39,7 @@ export function openScreen(
   const folder = mkdtempSync(join(tmpdir(), 'sandlot-screen-'))
   const facts = join(folder, 'facts')
   const emulator = new Emulator({ rows, cols: columns, allowProposedApi: true, scrollback: 1000 })
-  // The shell records its pid and terminal, and becomes the command.
+  // The shell records its pid and terminal before it executes the command.
   const setUp = `stty rows ${rows} cols ${columns}; echo "$$ $(tty)" > "$0"; exec "$@"`
   const terminal = openTerminal(
     ['sh', '-c', setUp, facts, ...command],
@@ -49,7 +47,7 @@ export function openScreen(
     (chunk) => emulator.write(chunk),
   )
   emulator.onData((answer) => terminal.type(answer))
-  /** Waits until the emulator has processed all output. */
+  /** The emulator processes output asynchronously. */
   const read = (code: number | null) =>
     new Promise<number | null>((resolve) => emulator.write('', () => resolve(code)))
   const readFacts = () => readFileSync(facts, 'utf8').trim().split(' ')
@@ -77,7 +75,7 @@ export function openScreen(
     type: terminal.type,
     resize(rows, columns) {
       emulator.resize(columns, rows)
-      // The kernel signals the foreground process.
+      // The kernel then signals the foreground process.
       execFileSync('stty', ['-F', readFacts()[1]!, 'rows', String(rows), 'cols', String(columns)])
     },
     raw: terminal.screen,
@@ -90,7 +88,7 @@ export function openScreen(
       try {
         process.kill(Number(readFacts()[0]), 'SIGKILL')
       } catch {
-        // It has exited.
+        // The process has exited.
       }
       rmSync(folder, { recursive: true, force: true })
       emulator.dispose()
@@ -98,6 +96,6 @@ export function openScreen(
   }
 }
 
-/** The last text that OSC 52 put on the clipboard. */
+/** The text that OSC 52 last copied to the clipboard. */
 export const clipboardOf = (screen: Screen): string =>
   Buffer.from(screen.raw().split('\u001b]52;c;').at(-1)!.split('\u0007')[0]!, 'base64').toString()

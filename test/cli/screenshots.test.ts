@@ -1,4 +1,4 @@
-/** `npm run docs -- --pictures`: draws the pictures of README and docs/cli.md from the picker on a terminal. */
+/** Draws the pictures for README and docs/cli.md (`npm run docs -- --pictures`). */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -27,7 +27,7 @@ test.skipIf(folder === undefined)('draws the screenshots for the documentation',
     await home.run(['exec', '-s', stdout.trim(), '-c', 'uname -a'])
     await home.run(['exec', '-s', stdout.trim(), '-c', command])
   }
-  // So that the sessions have different times left.
+  // Gives the sessions different remaining times.
   await setClock(world.db, new Date(Date.now() + 190_000), { running: true })
   using screen = openScreen([process.execPath, clientPath], home.environment(), { columns: 100, rows: 14 })
   const keep = (file: string, title: string) =>

@@ -1,4 +1,4 @@
-/** Times on a terminal if the local clock is wrong. */
+/** Displayed times when the local clock is wrong. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'

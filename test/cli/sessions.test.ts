@@ -1,4 +1,4 @@
-/** The built client against the real service: from sign-up to a destroyed sandbox. */
+/** The client from signup to a destroyed sandbox. */
 import { readFileSync, statSync } from 'node:fs'
 import { parse } from 'smol-toml'
 import { describe, expect, test } from 'vitest'
@@ -289,7 +289,7 @@ describe('sessions', () => {
     const again = await user.run(['session', 'use', 'two'], { env })
     expect(again.stderr).toBe('SANDLOT_SESSION is set and overrides the current session.\n')
 
-    // The current session is marked on a terminal and not in pipes.
+    // Only terminal output marks the current session.
     const shown = async (more = {}) => {
       const terminal = openTerminal([process.execPath, clientPath, 'session', 'ls'], {
         ...user.home.environment(more),
@@ -302,7 +302,7 @@ describe('sessions', () => {
     expect(await shown(env)).toEqual([`  ${two}`, `* ${one}`])
     expect((await user.run(['session', 'ls', '--quiet'])).stdout).toBe(`${two}\n${one}\n`)
 
-    // The current session has ended, so the only other one is used.
+    // The current session has ended, so the only other session is used.
     expect(await user.run(['session', 'rm', '--yes'])).toMatchObject({ stdout: `${two}\n` })
     expect(await used()).toMatchObject({ id: one })
     expect(await user.run(['session', 'use', two])).toMatchObject({ code: 3 })
@@ -331,7 +331,7 @@ describe('sessions', () => {
     )
     expect((await user.run(['__complete', '--', 'exec', '-s', build.slice(0, -1)])).stdout).toContain(build)
 
-    // An unknown name, or that of an ended session, destroys nothing.
+    // If one name is unknown, no session is destroyed.
     expect(await user.run(['session', 'rm', '--yes', 'twin one', 'biuld'])).toMatchObject({
       code: 3,
       stdout: '',

@@ -1,4 +1,3 @@
-/** Sources of settings, and the settings file. */
 import {
   chmodSync,
   existsSync,
@@ -250,7 +249,7 @@ test('a reader never sees a partial settings file, and no temporary file remains
   const enough = 20
   let reads = 0
   let writing = true
-  // Each writes at least once, and until the reader has read often enough.
+  // Writes until the reader has read often enough.
   async function write(index: number) {
     do {
       const { code } = await home.run(['config', 'set-url', `https://${index}.example`])

@@ -1,11 +1,11 @@
-/** Renders a screen as SVG text for the pages. */
+/** Renders a terminal screen as SVG. */
 import type { IBufferCell, Terminal } from '@xterm/headless'
 
 const cell = { width: 8.4, height: 18, font: 14 }
 const margin = 12
 const background = '#1e1e2e'
 const foreground = '#cdd6f4'
-/** The sixteen colors, dark ones first. */
+/** The 16 terminal colors, dark ones first. */
 const palette = [
   ...['#45475a', '#f38ba8', '#a6e3a1', '#f9e2af', '#89b4fa', '#f5c2e7', '#94e2d5', '#bac2de'],
   ...['#585b70', '#f38ba8', '#a6e3a1', '#f9e2af', '#89b4fa', '#f5c2e7', '#94e2d5', '#ffffff'],
@@ -36,7 +36,7 @@ export function toSvg({ buffer, rows, cols }: Terminal, title: string): string {
   ].join('\n')}\n`
 }
 
-/** Adjacent cells with the same style. */
+/** Adjacent cells of the same style. */
 function runsOf(line: NonNullable<ReturnType<Terminal['buffer']['active']['getLine']>>, cols: number): Run[] {
   const runs: Run[] = []
   for (let column = 0; column < cols; column++) {
@@ -75,9 +75,9 @@ function draw(run: Run, row: number): string {
   return behind + words.join('')
 }
 
-/** Positions each text separately, because spaces may not be as wide as letters. */
+/** Each word has its own position, because spaces may differ in width from letters. */
 function wordsOf({ text, column, cells }: Run): Pick<Run, 'text' | 'column' | 'cells'>[] {
-  // Text with wide characters stays in one piece, because its letters do not match its cells.
+  // Wide characters do not match the cells, so their text is not split.
   if ([...text].length !== cells) return [{ text, column, cells }]
   return [...text.matchAll(/\S+(?: \S+)*/g)].map(({ 0: word, index }) => ({
     text: word,

@@ -1,22 +1,21 @@
-/** A pseudo-terminal from util-linux' `script`: reads output and types keys. */
+/** A pseudo-terminal that `script` of util-linux provides. */
 import { spawn } from 'node:child_process'
 import { quote } from '../../shared/contract/shell-words.ts'
 import { patient } from '../support/eventually.ts'
 
-/** Shorter than the timeout of a test, so that a failure shows the screen. */
+/** Shorter than the test timeout, so that a failure shows the screen. */
 const retryBudgetMs = patient(30_000)
 
 export interface Terminal {
   /** All output so far. */
   screen(): string
-  /** Waits until `text` appears after the matches of earlier calls. */
+  /** Waits for `text` after the matches of earlier calls. */
   shows(text: string): Promise<void>
   type(keys: string): void
-  /** Resolves to the exit code when the program has exited. */
+  /** Resolves with the exit code. */
   ended: Promise<number | null>
 }
 
-/** @param onOutput receives each chunk of output */
 export function openTerminal(
   command: string[],
   env: Record<string, string>,

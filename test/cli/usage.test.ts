@@ -1,4 +1,3 @@
-/** Help, and usage errors that need no service. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'

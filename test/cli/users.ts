@@ -1,4 +1,4 @@
-/** Users of the client, each with a separate home. */
+/** Users of the client with separate homes. */
 import { afterAll, beforeAll, expect } from 'vitest'
 import type { World } from '../support/index.ts'
 import { standIn } from '../support/shared.ts'
@@ -9,7 +9,7 @@ export const password = 'correct horse battery'
 export type Users = ReturnType<typeof makeUsers>
 export type SessionUser = Awaited<ReturnType<Users['newSession']>>
 
-/** @param world where they sign up; it may start later */
+/** @param world the service. It may start later. */
 export function makeUsers(world: Pick<World, 'url'>) {
   let count = 0
   const newEmail = () => `user${++count}@example.com`
@@ -19,7 +19,6 @@ export function makeUsers(world: Pick<World, 'url'>) {
       input: `${password}\n`,
     })
 
-  /** A home of a user who has signed up. */
   async function newUser() {
     const home = new Home()
     const email = newEmail()
@@ -27,7 +26,6 @@ export function makeUsers(world: Pick<World, 'url'>) {
     return { home, email, run: home.run.bind(home), [Symbol.dispose]: () => home[Symbol.dispose]() }
   }
 
-  /** A user with one session. */
   async function newSession() {
     const user = await newUser()
     const { stdout, code } = await user.run(['session', 'create'])
@@ -46,7 +44,7 @@ export function makeUsers(world: Pick<World, 'url'>) {
   return { newEmail, signUp, newUser, newSession }
 }
 
-/** One user with one session for all tests of a group. */
+/** Shares one user and one session among the tests of a group. */
 export function shareSession(users: Users): SessionUser {
   let user: SessionUser | undefined
   beforeAll(async () => {

@@ -1,4 +1,3 @@
-/** `session create --wait`, and `session rm` of many sessions. */
 import type { ChildProcess } from 'node:child_process'
 import { describe, expect, test } from 'vitest'
 import { shareWorld } from '../support/shared.ts'
@@ -22,7 +21,7 @@ const onceWaiting = (act: (child: ChildProcess) => void): Pick<RunOptions, 'onSt
   },
 })
 
-// Each with a separate user, so that a test does not wait for the rate limit of another.
+// Separate users, so that rate limits do not delay other tests.
 describe.concurrent('sessions', () => {
   test('session create --wait waits until the quota allows a new session', async () => {
     using user = await users.newUser()
@@ -60,7 +59,7 @@ describe.concurrent('sessions', () => {
     const [account] = await world.db.query<{ id: string }>('select id from account where email = ?', [
       user.email,
     ])
-    // An empty bucket with a time an hour ahead is not refilled before the first request.
+    // An empty bucket with a time one hour ahead stays empty until the first request.
     const aheadUs = (Date.now() + 3_600_000) * 1_000
     const key = `sandlot:bucket:sandbox_lifecycle:${account!.id}`
     await world.redis.set(key, `${Number.MAX_SAFE_INTEGER} ${aheadUs}`)

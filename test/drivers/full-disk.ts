@@ -1,4 +1,4 @@
-/** Opens a local driver, in a separate mount namespace, whose directory has no free space. Prints its errors. */
+/** Opens a local driver on a full file system, and prints the errors. */
 import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -21,7 +21,7 @@ await driver.ping()
 try {
   writeFileSync(join(directory, 'big'), Buffer.alloc(1_000_000))
 } catch {
-  // Fills the file system.
+  // The file system is full.
 }
 console.log(JSON.stringify([await outcome(driver.ping()), await outcome(driver.create(request))]))
 await driver.close()

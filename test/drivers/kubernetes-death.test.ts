@@ -1,4 +1,3 @@
-/** Reads the cause of a pod's death from its status. */
 import { readFileSync } from 'node:fs'
 import { loadYaml, type V1Pod } from '@kubernetes/client-node'
 import { expect, test } from 'vitest'

@@ -1,4 +1,4 @@
-/** Compares network policies and rights with the expected ones, without a cluster. */
+/** Detects differences from the expected network policies and permissions. */
 import type { V1NetworkPolicy } from '@kubernetes/client-node'
 import { describe, expect, test } from 'vitest'
 import { readDriverSettings } from '../../shared/platform/settings.ts'
@@ -25,7 +25,7 @@ const compare = (found: V1NetworkPolicy[], egress: Egress = 'internet', allowed:
     ({ what }) => what,
   )
 
-/** Our policy with a modified spec. */
+/** The expected policy with a modified spec. */
 function changed(change: (spec: NonNullable<V1NetworkPolicy['spec']>) => void, ranges: string[] = []) {
   const policy = made('internet', ranges)
   change(policy.spec!)

@@ -1,4 +1,4 @@
-/** Reads how a process ended. The fake API server here sends answers that the real one sends only rarely. */
+/** The exit of a process. A fake API server sends responses that a real one sends only rarely. */
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import type { AddressInfo } from 'node:net'
@@ -17,7 +17,7 @@ const failure = (code: string) => ({
   message: `command terminated with exit code ${code}`,
   details: { causes: [{ reason: 'ExitCode', message: code }] },
 })
-/** Version 4 passes through to the runtime. The API server generates the statuses of version 5. */
+/** Version 4 is passed to the runtime. In version 5, the API server generates the statuses. */
 const terminal = { tty: { rows: 24, columns: 80 } }
 const pipes = {}
 const broken = { kind: 'lost', why: 'its exit code did not arrive; the connection may have broken' }
@@ -25,7 +25,7 @@ const broken = { kind: 'lost', why: 'its exit code did not arrive; the connectio
 let server: WebSocketServer
 let connection: ClusterConnection
 let folder: string
-/** The message on the status channel. Without it, the server closes the connection. */
+/** Message on the status channel. If undefined, the server closes the connection. */
 let status: unknown
 let spoken: string
 

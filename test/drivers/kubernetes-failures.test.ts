@@ -1,4 +1,4 @@
-/** Failures of pods and of connections to the cluster, as the driver reports them. */
+/** How the driver reports failed pods and connections. */
 import { RbacAuthorizationV1Api } from '@kubernetes/client-node'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Driver, DriverUnavailable, PodRefused, type PodRequest } from '../../workers/drivers/driver.ts'
@@ -117,7 +117,7 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
       const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: metadata.name }
       const subjects = [{ kind: 'ServiceAccount', name: serviceAccountName, namespace: world.namespace }]
       await rbac.createNamespacedRoleBinding({ namespace, body: { metadata, roleRef, subjects } })
-      // The cluster takes a moment to apply a new role.
+      // A new role takes effect after a moment.
       const eventless = world.open(env)
       expect(await eventually(() => createTried(eventless), 10_000)).toBeGreaterThanOrEqual(1)
     })
@@ -186,7 +186,7 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
     test('if the cluster stops responding, a ping fails after two seconds', async () => {
       const pod = await createReady(far)
       const process = await far.start(pod, shell('read word; echo "got $word"; exec sleep 600'))
-      // So does a write just before.
+      // So does a write shortly before.
       process.stdin.write('a word\n')
       expect(await firstLine(process.stdout)).toBe('got a word')
       wire.freeze()

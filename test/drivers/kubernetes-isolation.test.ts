@@ -21,7 +21,7 @@ import { run, shell } from './processes.ts'
 import { newSandboxId, ofNobody, ofSandbox } from './requests.ts'
 
 const triedPort = 8080
-/** Attempts at a pod's start, because the delay of a policy is random. */
+/** Attempts during a pod's start, because the delay of a policy is random. */
 const maxTries = isSoak ? 50 : 6
 const maxAtOnce = Math.min(maxTries, 10)
 
@@ -45,7 +45,7 @@ describe.skipIf(!hasCluster)('the isolation of a cluster', () => {
     return pod
   }
 
-  /** Creates a warm pod, and assigns it to a sandbox. */
+  /** Creates a warm pod and assigns a sandbox. */
   async function createClaimed(driver: Driver): Promise<Pod> {
     const pod = await driver.create({ ...ofNobody(), image: images.busybox, deadlineSeconds: 300 })
     await driver.ready(pod, AbortSignal.timeout(patient(60_000)))
@@ -86,7 +86,7 @@ describe.skipIf(!hasCluster)('the isolation of a cluster', () => {
   })
 
   describe('the network', () => {
-    /** Pods opened by a separate policy, which prove that there are reachable targets. */
+    /** Pods without network restrictions, which prove that the targets are reachable. */
     let unpoliced: Driver
     let node: { server: Server; port: number }
 
@@ -115,7 +115,7 @@ describe.skipIf(!hasCluster)('the isolation of a cluster', () => {
       const targets = [
         ...reachable,
         `${await addressOf(world, neighbour)}:${triedPort}`,
-        // On some clusters nothing answers there. Where something does, it must not be reachable either.
+        // On some clusters, nothing listens here. If something does, it must be unreachable.
         '10.96.0.1:443',
         '169.254.169.254:80',
       ]
@@ -154,7 +154,7 @@ describe.skipIf(!hasCluster)('the isolation of a cluster', () => {
       },
       setHeaderOptions('Content-Type', PatchStrategy.MergePatch),
     )
-    // The policy of sandboxes stops applying some time after the label is removed. No connection may open then.
+    // The policy stops applying some time after the label is removed. Connections must still fail.
     for (let look = 0; look < 3; look++) {
       expect((await run(workers, pod, probe(targets))).stdout).toBe('')
       await sleep(200)
@@ -188,7 +188,7 @@ describe.skipIf(!hasCluster)('the isolation of a cluster', () => {
 
   test('npm run cluster checks the process and file limits of every node', async () => {
     const { items } = await world.api.listNode()
-    // A node that does not answer is reported with the required settings.
+    // If a node does not answer, the required settings are reported.
     for (const gap of await findGaps(adminKubeconfig!, 256)) {
       expect(gap).toMatch(/kubelet.*(podPidsLimit: 256|nodefs\.inodesFree: 5%)/)
       expect(items.some(({ metadata }) => gap.includes(metadata!.name!))).toBe(true)
@@ -204,7 +204,7 @@ describe.skipIf(!hasCluster)('the isolation of a cluster', () => {
       const { status } = await api.createSelfSubjectRulesReview({
         body: { spec: { namespace: world.namespace } },
       })
-      // Every user may query their own identity and rights.
+      // Every user may query their own identity and permissions.
       const own = status!.resourceRules.filter(
         ({ apiGroups }) => !apiGroups?.every((group) => /^auth(entic|oriz)ation\.k8s\.io$/.test(group)),
       )
@@ -255,14 +255,14 @@ describe.skipIf(!hasCluster)('the isolation of a cluster', () => {
 
 const request = () => ({ ...ofSandbox(), image: images.busybox, deadlineSeconds: 60 })
 
-/** Answers on every address of this machine, which is the node of the test cluster. */
+/** Listens on every address of this machine, which is the cluster's node. */
 async function listenOnNode(): Promise<{ server: Server; port: number }> {
   const server = createServer((socket) => socket.end('hello\n').on('error', () => {}))
   await new Promise<void>((resolve) => server.listen(0, '0.0.0.0', resolve))
   return { server, port: (server.address() as { port: number }).port }
 }
 
-/** Addresses of the node as seen by pods: the reported one and the gateway of their network. */
+/** The node's reported address, and the gateway of the pods' network. */
 async function findNodeAddresses(world: ClusterWorld, pod: Pod): Promise<string[]> {
   const { items } = await world.api.listNode()
   const reported = items.flatMap(({ status }) => status?.addresses ?? [])
@@ -270,7 +270,7 @@ async function findNodeAddresses(world: ClusterWorld, pod: Pod): Promise<string[
   return [...reported.filter(({ type }) => type === 'InternalIP').map(({ address }) => address), gateway]
 }
 
-/** A pod answers before its address is reported. */
+/** A pod may answer before its address is reported. */
 async function addressOf(world: ClusterWorld, pod: Pod): Promise<string> {
   let address: string | undefined
   await eventually(async () => {
@@ -287,7 +287,7 @@ async function serve(driver: Driver, pod: Pod): Promise<void> {
   await run(driver, pod, listens)
 }
 
-/** Prints the targets that accept a connection, all tried concurrently. */
+/** Prints the targets that accept a connection. */
 function probe(targets: readonly string[]): string[] {
   const tries = targets.map((target) => {
     const [host, port] = target.split(':')

@@ -1,4 +1,4 @@
-/** Reports the missing limits of a kubelet from its settings, as returned by `/configz`. */
+/** Finds missing kubelet limits in the settings that `/configz` returns. */
 import { expect, test } from 'vitest'
 import { type KubeletSettings, listGaps } from '../../workers/drivers/kubernetes/nodes.ts'
 

@@ -1,4 +1,4 @@
-/** The objects that `npm run cluster` creates are deleted or modified while a driver is open, and restored. */
+/** Objects of `npm run cluster` are deleted, modified and restored while a driver is open. */
 import { writeFile } from 'node:fs/promises'
 import {
   CoreV1Api,

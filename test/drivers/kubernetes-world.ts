@@ -1,6 +1,6 @@
 /**
- * A separate namespace on the cluster of KUBECONFIG, prepared by `npm run cluster` as by an operator, and drivers with
- * the role of the workers. Only the checks use administrator rights.
+ * A separate namespace that `npm run cluster` has prepared, and drivers with the workers' role.
+ * Only checks use administrator rights.
  */
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
@@ -30,7 +30,7 @@ export async function startClusterWorld({ egress = 'internet' }: { egress?: Egre
   const namespaces = [namespace]
   const drivers: Driver[] = []
 
-  /** Writes a kubeconfig that is deleted with this world. */
+  /** Deletes the kubeconfig with this world. */
   async function keep(text: string): Promise<string> {
     const file = join(folder, randomBytes(4).toString('hex'))
     await writeFile(file, text, { mode: 0o600 })
@@ -42,13 +42,13 @@ export async function startClusterWorld({ egress = 'internet' }: { egress?: Egre
     installationId,
     admin,
     api,
-    /** The kubeconfig of the workers. */
+    /** Path to the workers' kubeconfig. */
     kubeconfig: path,
     keep,
 
     readKubeconfig: () => readFile(path, 'utf8'),
 
-    /** @param changes to the environment of a worker */
+    /** @param changes to the worker's environment */
     open(
       changes: Record<string, string> = {},
       installation = installationId,
@@ -71,7 +71,7 @@ export async function startClusterWorld({ egress = 'internet' }: { egress?: Egre
       return driver
     },
 
-    /** Another prepared namespace, whose pods have unrestricted network access through an additional policy. */
+    /** Another prepared namespace, whose pods have unrestricted network access. */
     async openNamespace(
       suffix: string,
     ): Promise<{ SANDBOX_NAMESPACE: string; SANDBOX_NETWORK_POLICIES: string }> {

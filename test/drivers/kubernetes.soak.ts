@@ -1,4 +1,4 @@
-/** The contract of drivers on a cluster, in the default image of sandboxes. */
+/** The driver contract on a cluster, in the default sandbox image. */
 import { describeOnCluster } from './contract/on-cluster.ts'
 
 describeOnCluster('debian')

@@ -1,4 +1,4 @@
-/** The contract of drivers on a cluster, in the image with the smallest tools. */
+/** The driver contract on a cluster, in the smallest image. */
 import { describeOnCluster } from './contract/on-cluster.ts'
 
 describeOnCluster('busybox')

@@ -1,4 +1,4 @@
-/** The driver's side of a connection to an agent, which is not trusted. */
+/** The driver does not trust the agent. */
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
@@ -9,7 +9,7 @@ import { NoAnswer, startProcess } from '../../workers/drivers/local/connection.t
 import { type Role, status } from '../hostile/hostile-agent.ts'
 import { collect } from './processes.ts'
 
-/** Listens like an agent. @returns the path of its socket */
+/** Listens in place of an agent. @returns the socket path */
 async function listen(onRequest: (role: Role, socket: Socket) => void): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'sandlot-agent-'))
   const path = join(folder, 'agent.sock')

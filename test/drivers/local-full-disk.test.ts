@@ -1,4 +1,4 @@
-/** The local driver on a full disk: a small file system in a separate mount namespace. */
+/** The local driver on a full file system. */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -6,7 +6,7 @@ import { bwrap, directory, keepDirectory } from './local-world.ts'
 
 keepDirectory()
 
-/** Root needs no user namespace, which would have only one user and therefore none for sandboxes. */
+/** Root needs no user namespace. A user namespace would have only one user, and none for sandboxes. */
 const inNamespace = process.getuid!() === 0 ? ['--mount'] : ['--user', '--map-root-user', '--mount']
 const canMount = spawnSync('unshare', [...inNamespace, 'mount', '-t', 'tmpfs', 'none', '/mnt']).status === 0
 

@@ -1,4 +1,4 @@
-/** The isolation and the limits of sandboxes of the local driver. */
+/** Isolation and limits of local sandboxes. */
 import {
   chmodSync,
   chownSync,
@@ -35,7 +35,7 @@ import { firstLine, type RunResult, run, shell } from './processes.ts'
 
 keepDirectory()
 
-/** Expected results: which system calls are refused and how, and that the fallbacks of libraries work. */
+/** Expected rejections of system calls, and working fallbacks of libraries. */
 const numbers = process.arch === 'arm64' ? '425, 219, 241, 282, 220, 198' : '425, 250, 298, 323, 56, 41'
 const probe = `perl -e 'my @n = (${numbers}); my $i = 0;
 for ([$n[0], 1, 0], [$n[1], 0, -3], [$n[2], 0, 0], [$n[3], 0], [435, 0, 0], [$n[4], 0x10000011, 0], [$n[5], 40, 1, 0]) {
@@ -91,7 +91,7 @@ describe('with isolation', () => {
   test('only the local sandbox that has too many files is ended', async () => {
     const more = { SANDBOX_INODES: '1000' }
     const fill = 'i=0; while [ $i -lt 1500 ]; do : >$i; i=$((i+1)); done; sleep 60'
-    // The path of the last file exceeds the maximum length.
+    // The last path exceeds the maximum length.
     const places = ['', 'while mkdir longname && cd longname; do :; done']
     const { driver, pod: neighbour } = await createReady({ more })
     await run(driver, neighbour, shell('i=0; while [ $i -lt 750 ]; do : >$i; i=$((i+1)); done'))
@@ -235,7 +235,7 @@ test('without a working bubblewrap, a worker fails to start and names the fix', 
   expect(open).toThrow(/cannot be isolated[\s\S]*\/no\/such\/bwrap[\s\S]*apt-get install bubblewrap/i)
 })
 
-/** Runs a script in a sandbox of an ordinary user. @returns its result, and the directory of its sandboxes */
+/** Runs a script in a sandbox of an unprivileged user. @returns the result and the sandbox directory */
 async function runAsAnybody(script: string) {
   const own = mkdtempSync(join(tmpdir(), 'sandlot-local-'))
   chownSync(own, 40_123, 40_123)
@@ -244,7 +244,7 @@ async function runAsAnybody(script: string) {
     await destroyAllSandboxes(own)
     rmSync(own, { recursive: true })
   })
-  // The binary on the path may be in root's own cache.
+  // Copied, because the original may be in root's cache.
   copyFileSync(bwrap!, join(own, '.bwrap'))
   chmodSync(join(own, '.bwrap'), 0o755)
   const worker = startWorker({ directory: own, script, uid: 40_123, bwrap: join(own, '.bwrap') })
@@ -254,7 +254,7 @@ async function runAsAnybody(script: string) {
   return { own, result: JSON.parse(await worker.line()) as RunResult }
 }
 
-/** Whether any user can enter a directory, by the permissions of its parents. */
+/** Whether all parent directories can be entered by any user. */
 function isReachable(folder: string): boolean {
   const parent = dirname(folder)
   return (statSync(folder).mode & 0o001) !== 0 && (parent === folder || isReachable(parent))

@@ -1,4 +1,4 @@
-/** The local driver on kinds of machines other than this one. */
+/** The local driver on other kinds of machines. */
 import { describe, expect, test } from 'vitest'
 import { type SystemView, sandboxCommand } from '../../workers/drivers/local/bwrap.ts'
 import { limitFiles, listCgroupParents } from '../../workers/drivers/local/cgroup.ts'
@@ -137,7 +137,7 @@ describe('the system call filter', () => {
     expect(buildFilter('riscv64')).toBeUndefined()
   })
 
-  /** Runs the filter as the kernel does: load, jump, return. */
+  /** Runs a BPF filter as the kernel does. */
   function runFilter(program: Buffer, data: { number: number; architecture: number; first: number }): number {
     const at: Record<number, number> = { 0: data.number, 4: data.architecture, 16: data.first }
     for (let pc = 0, loaded = 0; ; pc++) {

@@ -1,6 +1,6 @@
 import { readSettings } from '../../shared/platform/settings.ts'
 
-/** Settings for a separate local driver, independent of this process's environment. */
+/** Local driver settings that do not depend on this process's environment. */
 export function localSettings(options: {
   directory: string
   bwrap: string | undefined

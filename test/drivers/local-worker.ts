@@ -1,8 +1,7 @@
 /**
- * A worker process for tests of the local driver, which may be killed at any moment: waits for a line on stdin, creates
- * a sandbox, prints its uid, and keeps running.
- *
- *     node local-worker.ts DIRECTORY BWRAP SANDBOX-ID [SCRIPT]
+ * Waits for a line on stdin, creates a sandbox, prints its uid, and keeps running. Tests may kill this
+ * process.
+ * Usage: node local-worker.ts DIRECTORY BWRAP SANDBOX-ID [SCRIPT]
  */
 import { once } from 'node:events'
 import { pino } from 'pino'

@@ -1,4 +1,4 @@
-/** Sandboxes of the local driver whose workers die, race or watch. */
+/** Local sandboxes whose workers die, race or watch. */
 import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -59,7 +59,7 @@ describe('workers that die', () => {
 
   test('if a worker dies during a create, a different worker completes or cleans up the create', async () => {
     const { driver } = openDriver()
-    // The moment of death is random. The soak tests each millisecond.
+    // The time of death is random. The soak tests every millisecond.
     for (let ms = 0; ms < 24; ms += isSoak ? 1 : 3) {
       const sandboxId = newSandboxId()
       const worker = startWorker({ sandboxId })

@@ -1,4 +1,4 @@
-/** Drivers and workers on this machine, for tests of features that only the local driver has. */
+/** Local drivers and workers for tests of local features. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
@@ -25,12 +25,14 @@ import { localSettings } from './local-settings.ts'
 import { newSandboxId, ofSandbox } from './requests.ts'
 
 export const bwrap = process.env.SANDBOX_LOCAL_BWRAP ?? inject('services')?.bwrap
-/** Contains the sandboxes of one test file; see `keepDirectory`. */
+/** Holds the sandboxes of one test file: see `keepDirectory`. */
 export const directory = mkdtempSync(join(tmpdir(), 'sandlot-local-'))
 export const machine = examineMachine(localSettings({ directory, bwrap }))
 export const hasCgroups = machine.cgroups.flatMap((parent) => parent.controllers).length === 3
 
-/** Called at the top of a file. The directory exists during its tests, and is deleted afterwards with all processes. */
+/**
+ * Call at the top of a file. The directory exists during the tests, and is then deleted with all processes.
+ */
 export function keepDirectory(): void {
   beforeAll(() => void mkdirSync(directory, { recursive: true, mode: 0o700 }))
   afterAll(async () => {
@@ -81,9 +83,9 @@ interface WorkerOptions {
   bwrap?: string
   sandboxId?: string
   script?: string
-  /** The user that runs the driver, if the tests run as root. */
+  /** User that runs the driver if the tests run as root. */
   uid?: number
-  /** A file that is open from the start. */
+  /** Path of a file that is open from the start. */
   inherits?: string
 }
 
@@ -128,13 +130,13 @@ function firstPid(name: string): number {
   return Number(/"child-pid": (\d+)/.exec(status)![1])
 }
 
-/** The oldest child of the first process, unless a process of the sandbox was orphaned before it started. */
+/** The oldest child of the first process. An earlier orphan may take its place. */
 export function agentPid(name: string): number {
   const first = firstPid(name)
   return Number.parseInt(readFileSync(`/proc/${first}/task/${first}/children`, 'utf8'), 10)
 }
 
-/** The pids of processes on the whole machine whose command line contains this text. */
+/** Searches the command lines of all processes on the machine. */
 export function findProcesses(text: string): number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)

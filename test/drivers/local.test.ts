@@ -1,4 +1,4 @@
-/** The contract of drivers on this machine, with isolation. */
+/** The driver contract on this machine. */
 import { describe } from 'vitest'
 import { describeDriver } from './contract/index.ts'
 import { keepDirectory, openDriver } from './local-world.ts'

@@ -1,4 +1,4 @@
-/** Runs processes in a sandbox and waits for their effects, for the tests of drivers. */
+/** Runs processes in a sandbox and waits for their effects. */
 import type { Readable } from 'node:stream'
 import type { Driver, PodName } from '../../workers/drivers/driver.ts'
 import { patient } from '../support/eventually.ts'
@@ -11,14 +11,15 @@ export interface RunResult {
   code: number
 }
 
-/** Used instead of 0, which a cluster cannot prove (see `Process.ended`). */
+/** Replaces exit code 0, which a cluster cannot prove (see `Process.ended`). */
 const success = 99
 
 /**
- * Runs a process in the workspace until it exits. It starts after its input has ended, which is one empty line: on a
- * cluster, an EOF that arrives as a process exits may lose the exit code, and an EOF without a preceding byte may never
- * arrive (see `Process.stdin`).
- * @throws when the exit code is not known
+ * Runs a process in the workspace until it exits. stdin is one empty line, and ends before the process
+ * starts.
+ * On a cluster, a later EOF may lose the exit code, and an EOF without data may never arrive (see
+ * `Process.stdin`).
+ * @throws {Error} if the exit code is unknown
  */
 export async function run(driver: Driver, pod: PodName, argv: readonly string[]): Promise<RunResult> {
   const script = `cd; while read -r _; do :; done; "$@"; s=$?; [ "$s" = 0 ] && exit ${success}; exit "$s"`
@@ -39,7 +40,7 @@ export async function collect(stream: Readable): Promise<Buffer> {
   return Buffer.concat(chunks)
 }
 
-/** Reads the next line of a stream, without its line feed. The rest stays in the stream. */
+/** Reads the next line without its line feed. Later bytes stay in the stream. */
 export async function firstLine(stream: Readable): Promise<string> {
   let text = Buffer.alloc(0)
   for (;;) {
@@ -64,7 +65,7 @@ export async function firstLine(stream: Readable): Promise<string> {
   }
 }
 
-/** Reads a terminal: all text until it ends, or the text received when a given text first appears. */
+/** Reads all terminal output until the end, or until a text first appears. */
 export function readScreen(stream: Readable) {
   let text = ''
   stream.on('data', (chunk) => {

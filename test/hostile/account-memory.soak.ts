@@ -1,4 +1,4 @@
-/** One account fills the memory that workers and APIs reserve for it, in every known way. */
+/** One account uses all memory that workers and APIs reserve for it. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { endpoints } from '../../shared/contract/index.ts'
@@ -37,7 +37,7 @@ test('200 commands with a megabyte of unread stdin or large environments do not 
       const statuses: number[] = []
       for (let round = 0; round < 100; round++) {
         for (const body of bodies) statuses.push(await post(account, path, body))
-        // Ends the accepted commands, so that new ones are accepted.
+        // Ends accepted commands, so that new ones are accepted.
         if (round % 10 === 9) await exec({ command: 'pkill sleep || kill -9 -1' }).catch(() => {})
       }
       expect(statuses.filter((status) => status === 202).length).toBeGreaterThan(5)
@@ -81,7 +81,7 @@ test('a download is closed if its client reads nothing', async () => {
   reader.socket.resume()
   await reader.closed
   const length = reader.text().length
-  // For a client on the same machine, the kernel may buffer all of it.
+  // On the same machine, the kernel may buffer the whole response.
   if (length < 8_000_000) console.info(`ended after ${length} bytes`)
   reader.socket.destroy()
 })
@@ -108,7 +108,7 @@ test('MCP calls whose progress is not read do not exhaust memory', async () => {
         accept: 'application/json, text/event-stream',
         'content-type': 'application/json',
         'content-length': Buffer.byteLength(body),
-        // From this version on, each event also has an id.
+        // From this version on, events have ids.
         'mcp-protocol-version': '2025-11-25',
       })
       const readers = Array.from({ length: 6 }, () => {

@@ -1,4 +1,4 @@
-/** Memory that a worker or an API reserves for a tenant is counted, limited and released. */
+/** Memory reserved for a tenant is counted, limited and released. */
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
@@ -47,7 +47,7 @@ test('unread stdin counts against the memory budget until its command exits', as
   expect(ids.length).toBeGreaterThan(25)
   expect(ids.length).toBeLessThan(34)
   expect(await heldIn('stdin')).toBe(ids.length * size)
-  // Other accounts have separate budgets, and this account may use the rest of its budget.
+  // Other accounts have separate budgets, and the rest of this budget is still available.
   const bob = await world.account()
   await bob.call('createSandbox')
   expect(await sh('echo on')).toMatchObject({ stdout: 'on\n' })
@@ -75,7 +75,7 @@ test('pending WebSocket stdin counts against the memory budget', async () => {
   const sockets = await Promise.all(ids.map(open))
   const frame = Buffer.alloc(mebibyte / 16)
   for (const socket of sockets) for (let sent = 0; sent < 192; sent++) socket.send(frame)
-  // Together the sockets may buffer 32 MiB, including the share that each open one reserves.
+  // The sockets may buffer 32 MiB in total, including the share reserved for each open socket.
   const held = async () => (await heldIn('stdin'))! + (await heldIn('websockets'))!
   await world.eventually(async () => (await held()) > 31 * mebibyte, 10_000)
   expect(await held()).toBeLessThanOrEqual(32 * mebibyte)
@@ -174,7 +174,7 @@ test('an MCP stream that is resumed many times runs its command once', async () 
   while (!/^id: \S+$/m.test(text)) text += (await chunks.read()).value
   const [, eventId] = /^id: (\S+)$/m.exec(text)!
   expect(eventId!.length).toBeLessThan(500)
-  // A call that is abandoned before its command has started runs nothing.
+  // A call abandoned before its command starts runs nothing.
   await world.eventually(async () => (await sh('cat once 2>/dev/null')).stdout !== '', 10_000)
   const back = { ...headers, 'last-event-id': eventId! }
   const again = await Promise.all(

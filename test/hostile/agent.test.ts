@@ -30,7 +30,7 @@ test.each(Object.entries(attacks))(
       Array.from({ length: 4 }, () => expect(sh('true')).rejects.toMatchObject({ code: 'unavailable' })),
     )
     expect(sent.length).toBeGreaterThan(0)
-    // The kernel buffered the rest.
+    // The kernel has buffered the rest.
     expect(Math.max(...sent)).toBeLessThan(2 * 1024 * 1024)
     expect(await neighbourSh('echo there >word')).toMatchObject({ exit_code: 0 })
     expect(await running).toMatchObject({ status: 'exited', stdout: 'there\n' })

@@ -1,4 +1,4 @@
-/** Large, slow and expensive request bodies of tenants and unauthenticated clients. */
+/** Large, slow and expensive request bodies, with and without a credential. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
@@ -50,7 +50,7 @@ describe.concurrent('one API process', () => {
     expect(statuses.every((status) => status === '408' || status === '429')).toBe(true)
     expect((memoryOf(world.apis[0]!) - before) / mebibyte).toBeLessThan(300)
     await Promise.all(stalled.map(({ closed }) => closed))
-    // Her memory budget is free again.
+    // The memory budget is free again.
     await expect(largeFile(alice)).rejects.toMatchObject({ status: 404 })
   })
 

@@ -1,4 +1,4 @@
-/** Hostile commands and their output, with a neighbour on the same worker. */
+/** Hostile commands and output, with a neighbour on the same worker. */
 import { expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
 import { shareWorld } from '../support/shared.ts'
@@ -6,9 +6,9 @@ import { type Tenant, withNeighbour } from './neighbour.ts'
 
 const world = shareWorld({ env: { SANDBOX_PIDS: '128', SANDBOX_MEMORY: '128Mi' } })
 
-/** Runs a command until its timeout. Any exit status is accepted. */
+/** Runs a command until its timeout, and accepts any exit status. */
 const endure = async ({ sh }: Tenant, script: string, timeout_ms = 2_500) => {
-  // A sandbox at its process limit accepts a command again once the processes of the previous one have ended.
+  // At the process limit, commands are accepted again once the previous processes have ended.
   const result = await world.eventually(() => sh(script, { timeout_ms }), 15_000)
   expect(result.status).not.toBe('running')
   return result
@@ -23,7 +23,7 @@ test("exhausting a sandbox's processes, memory and disk does not slow other sand
   })
 })
 
-/** All bytes, guessed sentinels, control sequences, and commands that end unusually. */
+/** Arbitrary bytes, guessed sentinels, control sequences and unusual exits. */
 const prints: Record<string, string> = {
   'single bytes, alternating between both streams':
     'i=0; while [ $i -lt 20000 ]; do printf a; printf b >&2; i=$((i+1)); done',

@@ -1,4 +1,3 @@
-/** Decompression bombs. */
 import { expect, test } from 'vitest'
 import { sumUp } from '../support/metrics.ts'
 import { shareWorld } from '../support/shared.ts'

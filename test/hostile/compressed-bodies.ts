@@ -1,4 +1,3 @@
-/** Decompression bombs for every route with a body. */
 import { gzipSync } from 'node:zlib'
 import type { Endpoint } from '../../shared/contract/endpoint.ts'
 import { endpoints } from '../../shared/contract/index.ts'
@@ -7,10 +6,10 @@ import { type Account, pathOf } from '../support/account.ts'
 
 export const routesWithBody = Object.values<Endpoint>(endpoints).filter(({ body }) => body !== undefined)
 
-/** 10 KiB that decompress to ten times the largest body. */
+/** 10 KiB that expand to ten times the largest allowed body. */
 const compressed = gzipSync(Buffer.alloc(10 * limits.bodyBytes, ' '))
 
-/** Sends it to a route. @returns the code of the problem, or the status if the response is not a problem */
+/** @returns the error code, or the status if the response is not a problem document */
 export async function sendCompressed(url: string, account: Account, endpoint: Endpoint): Promise<string> {
   const id = `sbx_${'0'.repeat(26)}`
   const path = pathOf(endpoint as never, { params: { id, exec_id: id, key_id: id, name: 'a' } as never })

@@ -1,4 +1,4 @@
-/** Connections of unauthenticated clients: rejected and broken ones are closed, and affect no others. */
+/** Connections without a credential are rejected or closed, and do not affect others. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import type { Process } from '../support/process.ts'
@@ -7,7 +7,7 @@ import { shareWorld } from '../support/shared.ts'
 
 const world = shareWorld()
 
-/** Every port of plain HTTP that this world's processes listen on. */
+/** All plain HTTP ports of this world. */
 const ports = (): [Process, string][] => {
   const [api, worker] = [world.apis[0]!, world.workers[0]!]
   return [
@@ -121,7 +121,7 @@ describe.concurrent('unauthenticated clients', () => {
     const params = { id: sandbox.id }
     const command = 'head -c 1000000 /dev/zero'
     const { body: exec } = await alice.call('execCommand', { params, body: { command } })
-    // Each byte is six of JSON.
+    // Each byte takes six bytes of JSON.
     const ofExec = { ...params, exec_id: exec.id }
     const get = () =>
       alice.call('getExec', { params: ofExec }).then(
@@ -141,7 +141,7 @@ describe.concurrent('unauthenticated clients', () => {
     const countOf = (status: number) =>
       unread.filter(({ text }) => text().startsWith(`HTTP/1.1 ${status} `)).length
     await world.eventually(() => countOf(200) + countOf(429) === unread.length, 20_000)
-    // An account may buffer ten responses of 6 MB. A busy machine may serve more after their 30 s.
+    // An account may buffer ten 6 MB responses. A busy machine may serve more after 30 s.
     expect(countOf(200)).toBeGreaterThan(0)
     expect(countOf(200)).toBeLessThan(unread.length / 2)
     for (const { socket } of unread) socket.destroy()

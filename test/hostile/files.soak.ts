@@ -1,4 +1,4 @@
-/** Expensive trees and patterns, with a neighbour on the same worker. */
+/** Expensive file trees and patterns, with a neighbour on the same worker. */
 import { expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
 import { shareWorld } from '../support/shared.ts'
@@ -6,9 +6,9 @@ import { type Tenant, withNeighbour } from './neighbour.ts'
 
 const world = shareWorld()
 
-// Creating a tree takes long on a busy machine.
+// Creating a tree is slow on a busy machine.
 
-/** Shell code that creates a folder of files and moves it into a new folder with a long name, repeatedly. */
+/** Shell code that creates a deep tree of folders with long names. */
 const deepTree = (name: string, folders: number, files: number) => `mkdir ${name} && cd ${name} || exit
 seq ${files} | xargs touch; cd ..; d=$(printf '%0250d' 0); i=0
 while [ $i -lt ${folders} ]; do mkdir next && mv ${name} "next/$d" && mv next ${name} || exit; i=$((i + 1)); done`
@@ -25,7 +25,7 @@ const jsonBytes = (value: unknown) => Buffer.byteLength(JSON.stringify(value))
 
 test('a search through thousands of deep paths is limited and does not slow other sandboxes', async () => {
   const [tooDeep, deep] = await withNeighbour(world, async (hostile) => {
-    // The paths in `a` exceed the limit of Linux, those in `b` reach it.
+    // Paths in `a` exceed the Linux limit. Paths in `b` are as long as the limit allows.
     await prepare(hostile, `${deepTree('a', 220, 2_000)}; ${deepTree('b', 15, 3_000)}`)
     return [await glob(hostile, 'a/**/[0-9]*'), await glob(hostile, 'b/**')]
   }).then(({ result }) => result)

@@ -9,13 +9,13 @@ import { withNeighbour } from './neighbour.ts'
 
 const world = shareWorld()
 
-/** Sets the default limits, because a world disables rate limits. */
+/** Restores the default limits, which test worlds disable. */
 async function limit({ id }: Account): Promise<void> {
   await world.db.query(
     'update account set sandbox_ops_per_minute = 120, sandbox_lifecycle_per_minute = 20 where id = ?',
     [id],
   )
-  // A process caches a key for less than a second.
+  // Processes cache a key for less than a second.
   await sleep(1_000)
 }
 

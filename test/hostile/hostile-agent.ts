@@ -1,6 +1,6 @@
 /**
- * A server in place of the agent of a local sandbox, as if a tenant had taken over the agent process. The test
- * installs it from outside, because no path inside the sandbox leads to the agent's socket.
+ * Replaces a local sandbox's agent, as if a tenant had taken it over.
+ * Installed from outside, because the agent's socket is not reachable inside the sandbox.
  */
 import { once } from 'node:events'
 import { rmSync } from 'node:fs'
@@ -10,7 +10,7 @@ import { onTestFinished } from 'vitest'
 import { podName } from '../../shared/data/ids.ts'
 import type { World } from '../support/index.ts'
 
-/** Limit for each connection, so that the test of a broken driver ends. */
+/** Limit per connection, so that the test ends even if the driver is broken. */
 export const maxSentBytes = 64 * 1024 * 1024
 const chunkBytes = 64 * 1024
 
@@ -19,13 +19,13 @@ export const agentSocketOf = ({ settings }: World, sandboxId: string): string =>
 
 export type Role = 'main' | 'stdout' | 'stderr'
 
-/** Encodes a status line of an agent. */
+/** Encodes an agent's status line. */
 export const status = (fields: object): Buffer => Buffer.from(`${JSON.stringify(fields)}\n`)
 
 /**
- * Replaces the agent until the test is over. After the driver's first line, the connection of this role receives
- * `first`, and then the bytes of `endless` repeatedly.
- * @returns the number of bytes that each flooded connection has accepted so far
+ * Replaces the agent until the test ends. After the first line, the connection of this role receives `first`
+ * and then `endless` repeatedly.
+ * @returns bytes accepted so far by each flooded connection
  */
 export async function replaceAgent(
   socketPath: string,

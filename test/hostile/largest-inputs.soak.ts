@@ -1,4 +1,4 @@
-/** The largest valid input of each route: the memory budget counts it, and no event loop stalls. */
+/** The largest valid input of each route is counted in the memory budget, and stalls no event loop. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
 import { memoryOf } from '../support/memory.ts'
@@ -8,7 +8,7 @@ import { shareSandbox } from '../support/shared.ts'
 const mebibyte = 1024 * 1024
 const { world, alice, params } = shareSandbox()
 
-/** Bytes of a JSON body without its other fields. */
+/** Bytes left for one field of a JSON body. */
 const large = limits.bodyBytes - 64 * 1024
 const text = 'x'.repeat(large)
 const values = JSON.stringify(Array.from({ length: 60_000 }, () => 'abcdefgh'))
@@ -30,7 +30,7 @@ const inputs: Record<string, () => Promise<unknown>> = {
   'an edit': () =>
     alice.call('editFile', {
       params,
-      // Unchanged, so that the edit can be repeated.
+      // The content does not change, so the edit can be repeated.
       body: { path: 'line', old: 'x'.repeat(large / 2), new: 'x'.repeat(large / 2), replace_all: true },
     }),
   'raw bytes': () =>
@@ -57,7 +57,7 @@ const results: Record<string, { stallMs: number; grownMiB: number; heldMiB: numb
 const processes = () => [...world.apis, ...world.workers]
 const urls = () => processes().map(({ internalUrl }) => internalUrl)
 
-/** Reserved bytes, and the longest event-loop stall since the previous read of /metrics, in milliseconds. */
+/** Reserved bytes, and the longest stall in milliseconds since the previous read of /metrics. */
 async function readMetrics(): Promise<{ heldBytes: number; stallMs: number }> {
   const answers = await Promise.all(urls().map(async (url) => (await fetch(`${url}/metrics`)).text()))
   const lines = answers.join('\n')
@@ -92,7 +92,7 @@ test.each(Object.entries(inputs))('the largest input uses little memory and time
   results[name] = { stallMs, grownMiB, heldMiB: Math.round(maxHeld / mebibyte) }
   expect(grownMiB).toBeLessThan(200)
   expect(stallMs).toBeLessThan(500)
-  // After all responses, only kept output is reserved.
+  // After all responses, only kept output remains reserved.
   await world.eventually(async () => {
     const { output = 0, ...rest } = await sumUp(urls(), 'sandlot_held_bytes', 'kind')
     return Object.values(rest).every((bytes) => bytes === 0) && output <= limits.keptBytesOfSandbox

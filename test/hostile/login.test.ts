@@ -1,4 +1,4 @@
-/** Floods of logins from many addresses, while the owner of an account logs in. */
+/** An owner can log in during a flood of logins from many addresses. */
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { FairQueue } from '../../api/limits/fair-queue.ts'
@@ -7,7 +7,7 @@ import { expectDurationBelow } from '../support/eventually.ts'
 import { type RawAnswer, send } from '../support/http.ts'
 import { shareWorld } from '../support/shared.ts'
 
-// A hash takes at least a tenth of a second, and only one runs at a time: 90 of them take ten seconds or more.
+// A hash takes at least 0.1 s, and only one runs at a time. 90 hashes take ten seconds or more.
 const world = shareWorld({
   workers: 0,
   env: {
@@ -36,7 +36,7 @@ async function logIn(
 }
 
 const wrong = 'not the password'
-/** Addresses of one network. */
+/** Addresses in the same network. */
 const network = Array.from({ length: 90 }, (_, n) => `127.0.1.${n + 1}`)
 const floodLogins = () =>
   network.map((from) => logIn({ email: `${randomUUID()}@example.com`, password: wrong }, from))
@@ -47,11 +47,11 @@ test('90 logins from 90 addresses do not delay a known client', async () => {
   const idle = await logIn(alice, '127.0.2.1')
   expect(idle.status).toBe(200)
   const others = floodLogins()
-  // After the first response, the queue has its full length.
+  // The queue is full once the first response arrives.
   await Promise.race(others)
   const loaded = await logIn(alice, '127.0.3.1')
   expect(loaded.status).toBe(200)
-  // The running hash, one of the other network and hers.
+  // At most three hashes: the running one, one from another network, and the owner's.
   expectDurationBelow(loaded.ms, 6 * idle.ms + 1_000)
   const answers = await Promise.all(others)
   const refused = answers.filter(({ status }) => status === 503)
@@ -99,7 +99,7 @@ test("an attacker cannot craft email values that use up the bucket of an owner's
       expect({ status, code: JSON.parse(text).code }).toEqual({ status: 400, code: 'invalid_request' })
     }
   }
-  // Full buckets may have expired in the meantime, but there must be no new ones.
+  // Full buckets may have expired, but no new buckets may exist.
   expect((await bucketsOf()).filter((bucket) => !before.includes(bucket))).toEqual([])
   expect((await logIn(alice, home)).status).toBe(200)
 })
@@ -119,7 +119,7 @@ test("an account's last eight login addresses are stored", async () => {
 
 async function remember(account: Account, addresses: string[]) {
   for (const from of addresses) {
-    // Each new address takes a token of the account.
+    // Each new address takes a token from the account.
     await world.redis.del(await bucketsOf())
     expect((await logIn(account, from)).status).toBe(200)
   }

@@ -1,4 +1,4 @@
-/** The memory budget: limits of an account and of the process, and the order of rejections. */
+/** Account and process limits of the memory budget, and the order of rejections. */
 import pino from 'pino'
 import { expect, test } from 'vitest'
 import { MemoryBudget, memoryKinds } from '../../shared/platform/memory-budget.ts'
@@ -78,7 +78,7 @@ test('when memory runs low, the account using the most is rejected first', () =>
   first!.add(900)
   second!.add(900)
   third!.add(700)
-  // All of it is used. Small accounts may still use some of the reserve.
+  // The budget is used up. Small accounts may still use part of the reserve.
   expect(refusal(() => first!.add(10))).toMatchObject({ code: 'rate_limited', retryAfterSeconds: 2 })
   small!.add(300)
   third!.add(100)

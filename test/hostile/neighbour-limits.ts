@@ -1,24 +1,24 @@
-/** Limits for the effect on a neighbour. */
+/** Limits on the effect that a hostile tenant has on a neighbour. */
 import { expect } from 'vitest'
 
 export interface Figures {
-  /** The neighbour's `true`: median without load, and maximum under load, in milliseconds. */
+  /** Duration of `true`: median without load and maximum under load, in milliseconds. */
   usualMs: number
   slowestMs: number
-  /** Maximum delay of the test process itself, in milliseconds. */
+  /** Maximum delay of the test process, in milliseconds. */
   ownMs: number
-  /** Maximum growth of each process in MiB. */
+  /** Maximum growth per process, in MiB. */
   growthMiB: Record<string, number>
 }
 
 export interface NeighbourLimits {
-  /** Minimum limit for `true`, because the machine may be busy. */
+  /** Lower bound of the limit for `true`, because the machine may be busy. */
   floorMs: number
-  /** Allowed growth of a process. */
+  /** Allowed growth per process. */
   growthMiB: number
 }
 
-/** Limit as a multiple of the usual time. */
+/** Limit as a multiple of the usual duration. */
 const maxFactor = 10
 
 export const limitOf = (

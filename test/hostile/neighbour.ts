@@ -1,11 +1,7 @@
 /**
  * A hostile tenant, and a neighbour who measures the effect on others:
- *
- *     await withNeighbour(world, async ({ account, params, sh }) => {
- *       await sh('yes | head -c 100000000')
- *     })
- *
- * Each has a separate account and sandbox in the same world. By default, they share one API and one worker.
+ * await withNeighbour(world, async ({ sh }) => { await sh('yes | head -c 100000000') })
+ * Each has a separate account and sandbox. By default, both use the same API and worker.
  */
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -20,12 +16,12 @@ import { expectBelowLimits, limitOf } from './neighbour-limits.ts'
 
 export interface Tenant extends Inside {
   account: Account
-  /** Path parameters of its sandbox. */
+  /** Path parameters of the sandbox. */
   params: { id: string }
 }
 
 export interface NeighbourOptions {
-  /** Minimum limit for `true`, because the machine may be busy. Default 2500. */
+  /** Lower bound of the limit for `true`, because the machine may be busy. Default 2500. */
   floorMs?: number
   /** Allowed growth of an API or a worker during the work. Default 256. */
   growthMiB?: number
@@ -33,7 +29,7 @@ export interface NeighbourOptions {
 
 export interface Measurement<T> {
   result: T
-  /** The neighbour's `true`: median without load, and maximum under load, in milliseconds. */
+  /** Duration of `true`: median without load and maximum under load, in milliseconds. */
   usualMs: number
   slowestMs: number
   /** Number of measured commands. */
@@ -42,19 +38,18 @@ export interface Measurement<T> {
   growthMiB: number[]
 }
 
-/** Generous, because two tests and their processes share two cores. The stalls that it detects took 10 s or more. */
+/** Generous, because two tests share two cores. Real stalls took 10 s or more. */
 const usualFloorMs = 2_500
 const usualRounds = 20
 const warmUpRounds = 40
-/** Minimum number of measurements, even if the work is short. */
+/** Applies even if the work is short. */
 const minRounds = 5
-/** Pause between measurements, so that they are no load. */
+/** Keeps the measurement from being a load itself. */
 const pauseMs = 20
 
 /**
- * Runs the work of a hostile tenant, and checks its effect on a neighbour: each `true` takes less than ten times its
- * usual time, no command of the neighbour fails, including one that started before, and no process grows too much.
- * @param work of the hostile tenant; the test checks its result
+ * Checks that the neighbour is fast, has no failed command, and that no process grows too much.
+ * @param work actions of the hostile tenant. The test checks the result.
  */
 export async function withNeighbour<T>(
   world: World,
@@ -64,7 +59,7 @@ export async function withNeighbour<T>(
   const [hostile, neighbour] = await Promise.all([settle(world), settle(world)])
   const usual = async () => median(await measure(neighbour, (rounds) => rounds < usualRounds))
   const usualBeforeMs = await usual()
-  // Ordinary load also grows the heap of a new process to a stable size.
+  // Ordinary load also grows a new process's heap to a stable size.
   await Promise.all(Array.from({ length: 8 }, () => measure(neighbour, (rounds) => rounds < warmUpRounds)))
   const waiting = await startWaiting(neighbour)
   const processes = [...world.apis, ...world.workers]
@@ -73,7 +68,7 @@ export async function withNeighbour<T>(
   let isOver = false
   let result: T
   let times: number[] = []
-  // Delays of this test process under its own load do not count.
+  // Delays of the test process itself do not count.
   const own = monitorEventLoopDelay({ resolution: 10 })
   own.enable()
   const peaks = await peakMemory(processes, async () => {
@@ -84,7 +79,7 @@ export async function withNeighbour<T>(
     ;[result, times] = await Promise.all([worst, measuring])
   })
   own.disable()
-  // The speed of a shared machine changes.
+  // The speed of a shared machine varies.
   const usualMs = Math.max(usualBeforeMs, await usual())
 
   const growth = peaks.map((bytes, index) => Math.round((bytes - before[index]!) / 1024 / 1024))
@@ -100,7 +95,7 @@ export async function withNeighbour<T>(
   expectBelowLimits(bounds, figures)
   await waiting.assertRunning()
   await neighbour.account.call('destroySandbox', { params: neighbour.params })
-  // It may be rate-limited.
+  // The request may be rate-limited.
   await hostile.account.call('destroySandbox', { params: hostile.params }).catch(() => {})
   return { result: result!, usualMs, slowestMs, count: times.length, growthMiB: growth }
 }
@@ -109,7 +104,7 @@ async function settle(world: World): Promise<Tenant> {
   const account = await world.account()
   const { body } = await account.call('createSandbox')
   const params = { id: body.id }
-  // A sandbox that is still starting would distort the measurement.
+  // A starting sandbox would distort the measurement.
   await world.eventually(
     async () => (await account.call('getSandbox', { params })).body.ready_at !== null,
     60_000,
@@ -117,7 +112,7 @@ async function settle(world: World): Promise<Tenant> {
   return { account, params, ...inside(account, params) }
 }
 
-/** Runs `true` repeatedly. @returns the duration of each, in milliseconds */
+/** @returns the duration of each `true`, in milliseconds */
 async function measure({ exec }: Tenant, shouldContinue: (rounds: number) => boolean): Promise<number[]> {
   const times: number[] = []
   while (shouldContinue(times.length)) {
@@ -129,15 +124,15 @@ async function measure({ exec }: Tenant, shouldContinue: (rounds: number) => boo
   return times
 }
 
-/** Starts a command that waits until `assertRunning`, which checks its result. */
+/** Starts a command that waits until `assertRunning` checks it. */
 async function startWaiting({ sh }: Tenant): Promise<{ assertRunning(): Promise<void> }> {
   await sh('mkfifo word')
   const running = sh('read -r word < word; echo "$word"', { timeout_ms: 1_200_000 })
-  // `assertRunning` reports a failure.
+  // `assertRunning` reports failures.
   running.catch(() => {})
   return {
     async assertRunning() {
-      // Times out if the command no longer reads.
+      // Times out if the command has stopped reading.
       await sh('echo there > word', { timeout_ms: 5_000 })
       expect(await running).toMatchObject({ status: 'exited', stdout: 'there\n' })
     },

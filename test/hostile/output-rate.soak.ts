@@ -1,4 +1,4 @@
-/** Streamed commands with endless output, with a neighbour on the same worker. */
+/** Endless streamed output, with a neighbour on the same worker. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { readStat } from '../../shared/platform/process-stat.mjs'
@@ -11,13 +11,13 @@ const world = shareWorld()
 const mib = 1024 * 1024
 const followMs = 4_000
 
-/** Processor time of a process since its start. A tick is a hundredth of a second on Linux. */
+/** CPU time since the start of the process. A Linux tick is 10 ms. */
 function processorMs({ pid }: Process): number {
   const fields = readStat(pid)!
   return (Number(fields[11]) + Number(fields[12])) * 10
 }
 
-/** Reads its events as fast as possible, then disconnects. @returns the number of bytes received */
+/** Reads events as fast as possible, then disconnects. @returns the number of bytes received */
 async function follow({ account, params }: Tenant, command: string): Promise<number> {
   const headers = { accept: 'text/event-stream' }
   const response = await account.open('execCommand', { params, headers, body: { command, grace_ms: 0 } })
@@ -35,7 +35,7 @@ test.each([
 ])('the output rate limit leaves processor time to others when commands print %s', async (_, command) => {
   const processes = [world.apis[0]!, world.workers[0]!]
   const { result } = await withNeighbour(world, async (hostile) => {
-    // Until the neighbour runs commands.
+    // Waits for the neighbour's commands to start.
     await sleep(200)
     const before = processes.map(processorMs)
     const started = performance.now()
@@ -47,7 +47,7 @@ test.each([
     console.info(`processors of API and worker: ${shown}; ${(perSecond / mib).toFixed(1)} MiB/s`)
     return { busy, perSecond }
   })
-  // 16 MiB/s of output, and the overhead of JSON and event names.
+  // 16 MiB/s of output, plus JSON and event names.
   expect(result.perSecond / mib).toBeLessThan(24)
   for (const part of result.busy) expect(part).toBeLessThan(0.8)
 })

@@ -1,4 +1,4 @@
-/** Output of commands, and the redaction of secrets in it. */
+/** Output of commands and redaction of secrets. */
 import { expect, test } from 'vitest'
 import { shareWorld } from '../support/shared.ts'
 import { withNeighbour } from './neighbour.ts'
@@ -20,7 +20,7 @@ test('30 commands with 64 KiB of secrets that are slow to match block nothing', 
 
 test('a command cannot end its output early by printing a copy of the sentinel', async () => {
   await withNeighbour(world, async ({ sh }) => {
-    // The sentinel is in the memory of its shell. Where a command cannot read that, it can only guess.
+    // The sentinel is in the shell's memory. A command that cannot read that memory can only guess.
     const command = `
       heap=$(sed -n 's/^\\([0-9a-f]*\\)-\\([0-9a-f]*\\) .*\\[heap\\]$/\\1 \\2/p' /proc/$PPID/maps)
       from=$((0x\${heap% *} / 4096)) to=$((0x\${heap#* } / 4096))

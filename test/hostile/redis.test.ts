@@ -1,4 +1,4 @@
-/** An attacker who controls Redis, or the connection from the API to a worker, can only deny service. */
+/** An attacker who controls Redis or the connection to a worker can only deny service. */
 import { request } from 'node:http'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
@@ -15,14 +15,14 @@ const { world, params, exec, sh } = shareSandbox()
 const soonMs = 15_000
 const canary = 'canary-7f3a'
 
-/** Overwrites the registry every 20 ms. @returns a function that stops it */
+/** Overwrites the registry every 20 ms. @returns a function that stops this */
 async function keepWriting(write: () => Promise<unknown>) {
   await write()
   const timer = setInterval(() => void write(), 20)
   return { [Symbol.dispose]: () => clearInterval(timer) }
 }
 
-/** A server that records all received bytes. */
+/** A server that records received bytes. */
 async function eavesdrop(answer: (socket: Socket, bytes: Buffer) => void = (socket) => socket.destroy()) {
   const heard: Buffer[] = []
   const sockets = new Set<Socket>()
@@ -56,7 +56,7 @@ const trueEntry = async () => {
   return entry!.slice(entry!.indexOf(' ') + 1)
 }
 
-/** Finds a worker id that rendezvous hashing ranks first for the sandbox. */
+/** Finds a worker id that ranks first for the sandbox. */
 const findOwnerId = async (): Promise<string> => {
   const url = ''
   const others = await listWorkers(world)
@@ -80,7 +80,7 @@ test('no calls are sent to a worker whose registry entry is unsigned or wrongly 
   const url = `http://127.0.0.1:${spy.port}`
   const [id, forged] = [newWorkerId(), newWorkerId()]
   const plain = JSON.stringify({ id, url, driverProblem: null, at: Date.now() })
-  // The valid signature of the existing worker, with a different entry.
+  // A valid signature from an existing worker, combined with a different entry.
   const [signature] = (await trueEntry()).split(' ')
   using _ = await keepWriting(async () => {
     const now = await redisMs()
@@ -104,7 +104,7 @@ test('no calls are sent to a worker whose registry entry is unsigned or wrongly 
 test('a replayed registry entry attracts no calls', async () => {
   using spy = await eavesdrop()
   const { rpcKeys } = world.settings
-  // An attacker who takes over the address of a worker has a valid entry, but not the key.
+  // An attacker at a worker's address has a valid entry, but not the key.
   const id = await findOwnerId()
   const tls = createTlsServer(acceptCallsTo(id, ['another key']), (socket) =>
     socket.on('data', () => expect.unreachable()),
@@ -151,7 +151,7 @@ test('a call cannot be read, changed or replayed in transit', async () => {
     const worker = ways.get(socket) ?? connect(workerPort, '127.0.0.1')
     if (!ways.has(socket)) worker.on('error', () => socket.destroy()).pipe(socket)
     ways.set(socket, worker)
-    // TLS application data begins with byte 23; handshake records do not.
+    // TLS application data starts with byte 23. Handshake records do not.
     if (mode === 'alter' && bytes[0] === 23) bytes[bytes.length - 1]! ^= 1
     worker.write(bytes)
   })

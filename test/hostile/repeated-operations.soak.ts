@@ -1,4 +1,4 @@
-/** One account repeats expensive operations: attached clients, new secrets, compressed bodies, guessed keys. */
+/** An account repeats expensive operations. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { makeApiKey } from '../../api/auth/api-keys.ts'

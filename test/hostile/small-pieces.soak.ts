@@ -1,4 +1,4 @@
-/** Floods of small chunks over HTTP, with and without a credential, with a neighbour on the same worker. */
+/** Floods of small HTTP chunks, with a neighbour on the same worker. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { headOf, openRaw } from '../support/raw.ts'
@@ -9,7 +9,10 @@ const world = shareWorld()
 const bounds = { floorMs: 1_000, growthMiB: 256 }
 const floodMs = 8_000
 
-/** Keeps `count` connections open for 8 s. Each sends `head`, then `block` repeatedly; closed ones are reopened. */
+/**
+ * Keeps `count` connections open for 8 s. Each sends `head`, then `block` repeatedly. Closed ones are
+ * reopened.
+ */
 async function flood(
   count: number,
   head: string,

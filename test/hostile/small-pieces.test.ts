@@ -1,4 +1,4 @@
-/** Limits on pieces: pipelined requests and small HTTP chunks cost more to handle than to send. */
+/** Limits on pipelined requests and small chunks, which are more expensive to handle than to send. */
 import { pino } from 'pino'
 import { describe, expect, test } from 'vitest'
 import { Notifications } from '../../shared/platform/notify.ts'

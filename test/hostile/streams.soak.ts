@@ -1,4 +1,4 @@
-/** Hundreds of stalled readers of streamed responses: their number, duration and memory. */
+/** Hundreds of stalled readers: limits on their number, duration and memory. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { endpoints } from '../../shared/contract/index.ts'
@@ -12,13 +12,13 @@ import { shareSandbox } from '../support/shared.ts'
 const { world, alice, params, sh } = shareSandbox()
 
 const readerCount = 300
-/** Readers opened together. A larger batch would measure the start of many commands. */
+/** Readers opened together. A larger batch would measure the start of commands. */
 const batchSize = 10
-/** Larger than all kernel buffers between worker and client. */
+/** Exceeds all kernel buffers between worker and client. */
 const fileBytes = 32 * 1024 * 1024
 const growthMiB = 64
 const longestMs = 600_000
-/** Memory of one stream in one process: its buffers, and the arguments of its call. */
+/** Memory of a stream in one process: buffers and RPC arguments. */
 const heldBytes = 129 * 1024
 
 const heldStreams = async () => {
@@ -36,7 +36,7 @@ test.each([
     await sh(`yes 'a line of the file' | head -c ${fileBytes} > big`)
     const path = pathOf(endpoints.readRawFile, { params, query: { path: 'big', ...lines } as never })
     const head = headOf('GET', path, { authorization: `Bearer ${alice.key}` })
-    // Warms up the processes, because traffic leaves garbage until V8 collects it.
+    // Warms up the processes, because V8 collects garbage late.
     const download = async () => {
       const query = { path: 'big', ...lines } as never
       for await (const _ of (await alice.open('readRawFile', { params, query })).body!);
@@ -48,7 +48,7 @@ test.each([
     for (let opened = 0; opened < readerCount; opened += batchSize) {
       const batch = Array.from({ length: batchSize }, () => {
         const reader = openRaw(world.url(), head)
-        // Reads only the head of the response.
+        // Reads only the response headers.
         reader.socket.once('data', () => reader.socket.pause())
         return reader
       })
@@ -60,7 +60,7 @@ test.each([
     const openedAt = performance.now()
     await sleep(10_000)
     const growth = processes.map((each, index) => Math.round((memoryOf(each) - before[index]!) / 1024 / 1024))
-    // More than 30 s, because the client's kernel may accept some more bytes when the API's kernel retries.
+    // Exceeds 30 s, because kernels may still exchange some bytes.
     await world.eventually(async () => (await heldStreams()) === 0, 120_000)
     const ms = performance.now() - openedAt
     console.info(
@@ -68,7 +68,7 @@ test.each([
         `held ${held} bytes, and none ${Math.round(ms / 1000)} s after the last was opened`,
     )
     for (const { socket } of readers) socket.destroy()
-    // More readers than the limit are served, because the first ones are closed while others are opened.
+    // More readers than the limit can be served over time, because stalled readers are closed.
     expect(held).toBeGreaterThan(0)
     expect(held).toBeLessThanOrEqual(2 * limits.streams * heldBytes)
     for (const mebibytes of growth) expect(mebibytes).toBeLessThan(growthMiB)

@@ -1,4 +1,4 @@
-/** Streamed responses and uploads are counted, limited for each account, and closed when their client stalls. */
+/** Streamed responses and uploads are counted, limited per account, and closed when a client stalls. */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
@@ -18,20 +18,20 @@ import { headOf, openRaw, type RawConnection } from '../support/raw.ts'
 import { shareSandbox } from '../support/shared.ts'
 
 const mebibyte = 1024 * 1024
-/** Larger than all kernel buffers between worker and client. */
+/** Exceeds all kernel buffers between worker and client. */
 const fileBytes = 32 * mebibyte
-/** Streams that are opened together. */
+/** Number of streams opened together. */
 const batchSize = 8
-/** Memory of one stream in one process. */
+/** Memory of a stream in one process. */
 const streamBytes = 128 * 1024
 
-/** Bytes reserved in the workers and the APIs. */
+/** Bytes reserved in workers and APIs. */
 async function heldBy({ workers, apis }: Pick<World, 'workers' | 'apis'>, kind: MemoryKind): Promise<number> {
   const urls = [...workers, ...apis].map(({ internalUrl }) => internalUrl)
   return (await sumUp(urls, 'sandlot_held_bytes', 'kind'))[kind]!
 }
 
-/** Connections that are closed after each test of a suite. Suites of two drivers run concurrently. */
+/** Each suite closes its own connections after each test. The suites of both drivers run concurrently. */
 function closedAfterEach(): RawConnection[] {
   const opened: RawConnection[] = []
   afterEach(() => {
@@ -48,7 +48,7 @@ describeOnBothDrivers('streams', (driver) => {
     const heldIn = (kind: MemoryKind) => heldBy(world, kind)
     const pathTo = (query: object) => pathOf(endpoints.readRawFile, { params, query: query as never })
 
-    /** Opens a reader that stops after the head of its response. */
+    /** Opens a reader that stops after the response headers. */
     const openStalled = async (path: string): Promise<RawConnection> => {
       const head = headOf('GET', path, { authorization: `Bearer ${alice.key}` })
       const reader = openRaw(world.url(), head)
@@ -63,7 +63,7 @@ describeOnBothDrivers('streams', (driver) => {
       await sh(`yes 'a line of the file' | head -c ${fileBytes} > big`)
       const files = [{}, { start_line: 2 }].map((lines) => pathTo({ path: 'big', ...lines }))
       const readers = await Promise.all(files.map(openStalled))
-      // A command has at most eight readers, and prints nothing here.
+      // A command allows eight readers, and prints nothing here.
       while (readers.length < limits.streams) {
         const body = { command: 'sleep 600', background: true }
         const { id: exec_id } = (await alice.call('execCommand', { params, body })).body
@@ -85,7 +85,7 @@ describeOnBothDrivers('streams', (driver) => {
           body: { command: 'echo refused > ran' },
         }),
       ).rejects.toMatchObject({ status: 429, code: 'rate_limited' })
-      // JSON responses are not streams, and other accounts have separate limits.
+      // JSON responses do not count as streams, and other accounts have separate limits.
       expect(await sh('cat ran')).toMatchObject({ exit_code: 1 })
 
       for (const { socket } of readers.slice(1)) socket.destroy()
@@ -123,7 +123,7 @@ describeOnBothDrivers('streams', (driver) => {
       const uploads: RawConnection[] = []
       while (uploads.length < limits.streams) {
         uploads.push(...Array.from({ length: batchSize }, open))
-        // The API and the worker count each.
+        // Counted in both the API and the worker.
         const held = 2 * uploads.length * streamBytes
         await world.eventually(async () => (await heldIn('uploads')) === held, 20_000)
       }
@@ -183,10 +183,10 @@ describeOnBothDrivers('streams', (driver) => {
       }
       const idleBytes = await heldIn('streams')
       const reader = openStalled(pathOf(endpoints.execCommand, { params }), 'POST', json, body)
-      // API and worker each reserve the buffers of one more stream, and the arguments of its call.
+      // API and worker each reserve one more stream's buffers, and the RPC arguments.
       await world.eventually(async () => (await heldIn('streams')) >= idleBytes + 2 * streamBytes, 20_000)
       const eventBytes = await heldIn('streams')
-      // A download that stalls later is closed before them.
+      // A later stalled download is closed earlier.
       await sh(`[ -e big ] || yes 'a line of the file' | head -c ${fileBytes} > big`)
       const download = openStalled(pathOf(endpoints.readRawFile, { params, query: { path: 'big' } as never }))
       await world.eventually(async () => (await heldIn('streams')) > eventBytes, 20_000)
@@ -203,7 +203,7 @@ describeOnBothDrivers('streams', (driver) => {
 })
 
 describe('stalled clients', () => {
-  /** Connects a server that writes without end and a client that stops after the first bytes. */
+  /** The server writes endlessly, and the client stops after the first bytes. */
   async function openEndless({ isEvents = false } = {}) {
     const server = createServer((_, response) => {
       if (isEvents) allowLongStall(response)
@@ -226,7 +226,7 @@ describe('stalled clients', () => {
       server.closeAllConnections()
     })
     client.removeAllListeners('data').pause().write(headOf('GET', '/'))
-    // The kernel's buffers are full.
+    // The kernel buffers are full.
     let written = -1
     while (socket.bytesWritten !== written || written < mebibyte) {
       written = socket.bytesWritten
@@ -252,7 +252,7 @@ describe('stalled clients', () => {
     let checks = 0
     for (; checks < 100 && !socket.destroyed; checks++) await stalled.check()
     expect(socket.destroyed).toBe(true)
-    // The first check has no previous value to compare with.
+    // The first check has nothing to compare with.
     expect(checks).toBeGreaterThanOrEqual(7)
   })
 

@@ -1,4 +1,4 @@
-/** Texts that are slow to validate, in every field of every route. */
+/** Texts that are slow to validate, in every field. */
 import { describe, expect, test } from 'vitest'
 import * as z from 'zod'
 import type { Endpoint } from '../../shared/contract/endpoint.ts'
@@ -6,7 +6,7 @@ import { endpoints } from '../../shared/contract/index.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import { processorMs } from '../support/measure.ts'
 
-/** Texts for which some validators need more than linear time. */
+/** Some validators need more than linear time for these texts. */
 const texts = (length: number): string[] =>
   [
     '\u0315\u0300',

@@ -16,16 +16,16 @@ const kibibyte = 1024
 const mebibyte = 1024 * kibibyte
 /** Limit for a health check and a neighbour's command. */
 const longestMs = 1_000
-/** One account may add 64 MiB to a process, and V8 enlarges its young generation by 32 MiB under load. */
+/** An account may use 64 MiB per process, and V8 grows the young generation by 32 MiB under load. */
 const bounds = { floorMs: longestMs, growthMiB: 64 + 32 }
 
-/** Listens on port 3000, and reads its connections or not. */
+/** Listens on port 3000, optionally without reading. */
 const listener = (reads: boolean) =>
   `exec perl -MIO::Socket::INET -e '$SIG{CHLD} = "IGNORE"; $s = IO::Socket::INET->new(LocalPort => 3000, ` +
   `Listen => 128, ReuseAddr => 1) or die; while ($c = $s->accept) { next if fork; ` +
   `${reads ? '1 while sysread($c, $b, 65536); ' : ''}sleep 600 }'`
 
-/** The path of a new WebSocket to a port, or to a command. */
+/** Path of a new WebSocket to a port or a command. */
 async function targetOf({ account, params, sh }: Tenant, kind: 'port' | 'unread port' | 'attach') {
   const command = kind === 'attach' ? 'cat >/dev/null' : listener(kind === 'port')
   const { body } = await account.call('execCommand', { params, body: { command, background: true } })
@@ -37,12 +37,12 @@ async function targetOf({ account, params, sh }: Tenant, kind: 'port' | 'unread 
 interface Flood {
   on: 'port' | 'unread port' | 'attach'
   sockets: number
-  /** Sent once, then `again` for as long as the flood lasts. */
+  /** Sent once. Then `again` is sent repeatedly. */
   once?: Buffer
   again: Buffer
 }
 
-/** Opens the sockets, writes as fast as possible, and reopens a socket that was closed. */
+/** Writes as fast as possible, and reopens closed sockets. */
 async function flood(hostile: Tenant, { on, sockets, once, again }: Flood) {
   const path = await targetOf(hostile, on)
   const until = performance.now() + floodMs
@@ -72,7 +72,7 @@ async function flood(hostile: Tenant, { on, sockets, once, again }: Flood) {
   return { sent, closed, refused }
 }
 
-/** Measures the slowest health check of the worker and the API during the work, and the maximum of reserved bytes. */
+/** Measures the slowest health check and the maximum number of reserved bytes. */
 async function watched<T>(work: () => Promise<T>) {
   let isOver = false
   const result = work().finally(() => {

@@ -1,4 +1,4 @@
-/** Limits on the WebSocket frames of one account, and on the memory of its open sockets. */
+/** Limits on WebSocket frames and on the memory of open sockets. */
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, request } from 'node:http'
@@ -22,7 +22,7 @@ import { headOf, openRaw, type RawConnection } from '../support/raw.ts'
 import { shareSandbox } from '../support/shared.ts'
 
 const kibibyte = 1024
-/** Reservation of an open WebSocket. */
+/** Reserved for an open WebSocket. */
 const socketBytes = 384 * kibibyte
 const port = 3000
 const { world, alice, params, sh } = shareSandbox()
@@ -41,12 +41,12 @@ const listen = async () => {
   await alice.call('execCommand', { params, body: { command: echoOn(port), background: true } })
   await sh(untilListening(port))
 }
-/** Resolves when the worker has answered a ping that follows all sent frames. */
+/** Resolves when the worker has answered a ping sent after all frames. */
 const answered = async ({ socket, text }: RawConnection, name: string) => {
   socket.write(frame('ping', name))
   await world.eventually(() => text().includes(name), 60_000)
 }
-/** The close code that the worker sent. This client does not answer it. */
+/** The worker's close code, which this client does not answer. */
 const closeCode = async ({ text }: RawConnection) => {
   const match = () => /\x88.(.)(.)/s.exec(text().split('\r\n\r\n')[1]!)
   const [, high, low] = await world.eventually(async () => match() ?? undefined, 20_000)
@@ -71,7 +71,7 @@ test('all WebSockets of an account share a frame limit, and each account has its
   expect(limit.spend('a', 1)).toBe(1)
 })
 
-/** Serves one WebSocket in this process. Returns both sides of it, and the memory budget that counts it. */
+/** Serves one WebSocket in this process. Returns both sides and the memory budget. */
 async function serveOne() {
   const served = Promise.withResolvers<RateLimitedWebSocket>()
   const handlers = { '/': async () => ({ serve: served.resolve as (socket: WebSocket) => void }) }
@@ -162,8 +162,8 @@ test("frames above an account's rate are delayed", async () => {
   const kinds = Buffer.concat([frame('binary'), frame('pong'), frame('text')])
   for (const { socket } of sockets) socket.write(repeat(kinds, 35_000 * frame('pong').length))
   await Promise.all(sockets.map((socket) => answered(socket, 'last')))
-  // Of 70,000 frames, the first 10,000 are free, and frames that were read before the pause may pass. A slow machine
-  // also takes longer without the limit, so this check cannot fail there.
+  // 10,000 frames are free, and others were read before the pause. On a slow machine, this check always
+  // passes.
   expect(performance.now() - startedAt).toBeGreaterThan(1_000)
 })
 
@@ -224,7 +224,7 @@ test('a text frame of more than 200 bytes is ignored, and a shorter one is read'
   expect(await closeCode(connection)).toBe(1000)
 })
 
-/** Starts a reverse proxy in front of the API. Returns its address. */
+/** Starts a reverse proxy in front of the API. */
 async function startProxy(): Promise<URL> {
   const proxy = createServer().listen(0, '127.0.0.1')
   proxy.on('upgrade', ({ url, headers }, near) => {
@@ -244,7 +244,7 @@ async function startProxy(): Promise<URL> {
 test("a browser's WebSocket transfers megabytes in both directions through a proxy", async () => {
   await listen()
   const headers = { authorization: `Bearer ${alice.key}` }
-  // Node's WebSocket implements the WHATWG standard like a browser, but also accepts headers.
+  // Node's WebSocket works like a browser's, but also accepts headers.
   const browser = new globalThis.WebSocket(new URL(portPath(), await startProxy()), { headers } as never)
   browser.binaryType = 'arraybuffer'
   const received: Buffer[] = []

@@ -1,6 +1,6 @@
 /**
- * Bundles API and worker into one file each, so that a process starts with a third of the CPU time. Each run has its
- * own bundle and V8 cache (see run-bundle.cjs). `npm start`, which test/start tests, runs the sources.
+ * Bundles API and worker, so that a process starts with a third of the CPU time.
+ * Each run has its own bundle and V8 cache (see run-bundle.cjs). `npm start` runs the sources.
  */
 import { execFile } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
@@ -11,7 +11,7 @@ import { plainBuiltins } from '../../scripts/plain-builtins.mjs'
 import { root } from '../../scripts/root.mjs'
 import { serverBundle } from '../../scripts/server-bundle.ts'
 
-/** Absolute paths: the program that Node runs, and its first argument for a process of each kind. */
+/** Absolute paths of Node's program and of its first argument per kind of process. */
 export interface Bundle {
   runner: string
   api: string
@@ -31,9 +31,9 @@ export async function bundleServer(folder: string): Promise<Bundle> {
   const { outExtension: _, ...server } = serverBundle
   await build({
     ...server,
-    // V8 caches no functions of ES modules, so the bundle is a script. Top-level await requires an async function.
+    // V8 caches no functions of ES modules, so the bundle is a script.
     splitting: false,
-    // Reduces parsing. A crash prints its line.
+    // Reduces parsing time. A crash prints the whole line.
     minifyWhitespace: true,
     lineLimit: 160,
     define: { ...server.define, 'import.meta': 'importMeta' },
@@ -49,7 +49,7 @@ export async function bundleServer(folder: string): Promise<Bundle> {
   return { runner, ...files }
 }
 
-/** Makes the bundle find files relative to the source. */
+/** Makes the bundle find files by their source paths. */
 const withOwnPlaces: Plugin = {
   name: 'with-own-places',
   setup({ onLoad }) {
@@ -63,7 +63,7 @@ const withOwnPlaces: Plugin = {
   },
 }
 
-/** A process without settings exits immediately, and stores the code that V8 has compiled. */
+/** Without settings, a process exits immediately and saves V8's compiled code. */
 async function compile(file: string): Promise<void> {
   await new Promise<void>((resolve) => {
     execFile(process.execPath, [runner, file], { env: {} }, () => resolve())

@@ -1,4 +1,4 @@
-/** Writes the results of each file for scripts/vitest.mjs. vitest's JSON reporter omits errors outside of tests. */
+/** Writes results for scripts/vitest.mjs. vitest's JSON reporter omits errors outside of tests. */
 import { writeFileSync } from 'node:fs'
 import { relative } from 'node:path'
 import type { SerializedError, TestCase, TestModule, TestSuite } from 'vitest/node'
@@ -16,7 +16,7 @@ export default class SummaryReporter {
 function summarize(module: TestModule) {
   const tests = [...module.children.allTests()]
   const count = (...states: string[]) => tests.filter((test) => states.includes(test.result().state)).length
-  // A hook or an import fails outside of tests.
+  // Failed hooks and imports are errors outside of tests.
   const outside = [module, ...module.children.allSuites()].filter((entity) => entity.errors().length > 0)
   const failed = tests.filter((test) => ['failed', 'pending'].includes(test.result().state))
   return {

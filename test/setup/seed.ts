@@ -1,4 +1,4 @@
-/** Seeds fast-check before each file. Without a seed, fast-check picks one and prints it with a failure. */
+/** Seeds fast-check before each file. An unseeded fast-check picks a seed and prints it on failure. */
 import { isSeeded, seed } from '../support/seed.ts'
 
 if (isSeeded) {

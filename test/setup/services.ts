@@ -1,6 +1,6 @@
 /**
- * Starts a PostgreSQL and a Redis for one test run, in a separate folder, independent of `npm start`. A test reads their
- * addresses with `inject('services')`.
+ * Starts PostgreSQL and Redis for a test run, independently of `npm start`.
+ * Tests read the addresses with `inject('services')`.
  */
 import { mkdirSync, mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -15,22 +15,21 @@ import { startWatchdog } from '../../scripts/supervisor/watchdog.ts'
 import { type Bundle, bundleServer } from './bundle.ts'
 
 export interface Services {
-  /** A folder with a short path, which is removed when the run ends, also when it is killed. */
+  /** Has a short path. Removed when the run ends, even if the run is killed. */
   folder: string
   postgres: {
-    /** The folder of the socket. `user` with any password is a superuser. */
+    /** Folder of the socket. `user` is a superuser and accepts any password. */
     socketDir: string
     user: string
-    /** The empty database `sandlot`. Tests create their own with `CREATE DATABASE`. */
+    /** URL of the empty database `sandlot`. Tests create separate databases. */
     url: string
-    /** The first process of the server, for tests that kill it. */
+    /** PID of the server's main process. */
     pid: number
   }
   redisUrl: string
   redis: { socket: string; pid: number }
-  /** The path of bubblewrap; undefined if it is not installed. */
+  /** Path to bubblewrap, or undefined if not installed. */
   bwrap: string | undefined
-  /** The bundle for API and worker processes. */
   bundle: Bundle
 }
 

@@ -1,4 +1,4 @@
-/** A small clone of the project with stubs for the API and the worker, and `npm start` in it. */
+/** Runs `npm start` in a small clone of the project, with stubs for API and worker. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import {
   cpSync,
@@ -19,7 +19,7 @@ import { preparePostgres } from '../../scripts/services/postgres.ts'
 import { startWatchdog } from '../../scripts/supervisor/watchdog.ts'
 import { eventually } from '../support/eventually.ts'
 
-/** Listens on the given ports, and prints its state. */
+/** Listens on the given ports and prints the stub's state. */
 const stub = `
 import { createServer } from 'node:http'
 const [name] = process.argv.slice(2)
@@ -36,14 +36,14 @@ api: node stub.mjs api
 worker: node stub.mjs worker
 `
 
-/** Creates a folder that is deleted with the run at the latest. */
+/** The folder is deleted at the end of the run, or earlier. */
 export function makeRunFolder(prefix: string): string {
   return mkdtempSync(join(inject('services').folder, prefix))
 }
 
 let database: Promise<string> | undefined
 
-/** Creates a database as a first start does, once for all clones of this process. */
+/** Creates a database once for all clones of this process, as a first start does. */
 async function makeDatabase(): Promise<string> {
   const folder = makeRunFolder('database-')
   const directory = join(folder, 'postgres')
@@ -102,7 +102,7 @@ export class Clone {
     writeFileSync(join(folder, 'Procfile'), procfile)
   }
 
-  /** @param command `npm start`, or its script */
+  /** @param command `npm start` or its script */
   start(
     environment: Record<string, string> = {},
     command = [process.execPath, 'scripts/start.mjs'],
@@ -112,12 +112,12 @@ export class Clone {
     return started
   }
 
-  /** The pid of the process that runs the databases and the Procfile. */
+  /** PID of the process that runs the databases and the Procfile. */
   stackPid(): number {
     return Number.parseInt(readFileSync(join(this.folder, '.data', 'stack.lock'), 'utf8'), 10)
   }
 
-  /** The pids of all processes in this folder. */
+  /** PIDs of all processes in this folder. */
   processes(): number[] {
     return readdirSync('/proc')
       .filter((name) => /^\d+$/.test(name))
@@ -131,7 +131,7 @@ export class Clone {
     })
   }
 
-  /** @throws {Error} when a process outlives its stack */
+  /** @throws {Error} if a process outlives its stack */
   async [Symbol.asyncDispose]() {
     for (const { child } of this.#started) child.kill('SIGTERM')
     await Promise.all(this.#started.map(({ exit }) => exit))
@@ -142,7 +142,7 @@ export class Clone {
 
 export class StartedStack {
   readonly child: ChildProcess
-  /** Its exit code; 128 + n when signal n ended it. */
+  /** The exit code, or 128 + n after signal n. */
   readonly exit: Promise<number>
   output = ''
 
@@ -158,7 +158,7 @@ export class StartedStack {
         INTERNAL_PORT: '0',
         RPC_PORT: '0',
         SANDBOX_DRIVER: 'kubernetes',
-        // The stack exits when the test run is killed.
+        // The stack exits if the test run is killed.
         SANDLOT_WATCH_PARENT: String(process.pid),
         ...environment,
       },
@@ -174,7 +174,7 @@ export class StartedStack {
     })
   }
 
-  /** Waits until the output matches. @returns the match */
+  /** @returns the match */
   async waitForOutput(pattern: RegExp, milliseconds = 30_000): Promise<RegExpMatchArray> {
     const find = () => this.output.match(pattern)
     const hasEnded = () => this.child.exitCode !== null
@@ -191,7 +191,7 @@ export class StartedStack {
 
 function isIn(folder: string, pid: number): boolean {
   try {
-    // A zombie has no working directory.
+    // Zombies have no working directory.
     const cwd = readlinkSync(`/proc/${pid}/cwd`)
     return cwd === folder || cwd.startsWith(`${folder}/`)
   } catch {

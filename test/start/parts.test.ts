@@ -1,4 +1,4 @@
-/** The parts of `npm start` that need no databases. */
+/** Parts of `npm start` that need no databases. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -34,7 +34,7 @@ test('exactly one of many processes takes over the lock of a dead process', asyn
       console.log(takeLock(${JSON.stringify(folder.path)}).holder === undefined ? 'won' : 'lost')
     }).once('end', () => process.exit())
     console.log('ready')`
-  // The pid is in use, but with another start time, so it was reused.
+  // The start time differs, so the pid was reused.
   writeFileSync(folder.path, `${process.pid} 1\n`)
   const racers = Array.from({ length: 8 }, () => {
     const child = spawn(process.execPath, ['--input-type=module', '-e', code], {

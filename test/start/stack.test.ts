@@ -1,4 +1,4 @@
-/** `npm start` in a small clone, with real databases and stubs for the API and the worker. */
+/** `npm start` in a small clone, with real databases and stubs for API and worker. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
@@ -18,7 +18,7 @@ async function query(clone: Clone, sql: string) {
   }
 }
 
-/** One stack for all tests of a group. */
+/** Shares one stack among the tests of a group. */
 function shareStack(procfile?: string, environmentIn: (clone: Clone) => Record<string, string> = () => ({})) {
   let shared: { clone: Clone; stack: StartedStack }
   beforeAll(async () => {
@@ -29,7 +29,7 @@ function shareStack(procfile?: string, environmentIn: (clone: Clone) => Record<s
   return () => shared
 }
 
-/** A kubeconfig of a cluster that does not exist. */
+/** Kubeconfig of a cluster that does not exist. */
 const nowhere = {
   clusters: [{ name: 'nowhere', cluster: { server: 'https://127.0.0.1:1' } }],
   users: [{ name: 'nobody', user: { token: 'none' } }],
@@ -37,7 +37,7 @@ const nowhere = {
   'current-context': 'nowhere',
 }
 
-// Each test has a separate clone, and waits for its databases and processes half of the time.
+// Concurrent, because the tests mostly wait and use separate clones.
 describeConcurrently('a first start', () => {
   test('npm start runs the release command and then all processes', async () => {
     await using clone = new Clone()
@@ -195,7 +195,7 @@ describeConcurrently('a later start', () => {
     const procfile = `release: sh -c '${show('release')}'\napi: ${print('api')}\nworker: ${print('worker')}\n`
     const shared = shareStack(procfile, (clone) => {
       const kubeconfig = join(clone.folder, 'kubeconfig')
-      // A start continues if the cluster does not answer.
+      // The start continues if the cluster does not respond.
       writeFileSync(kubeconfig, JSON.stringify(nowhere))
       return { KUBECONFIG: kubeconfig }
     })

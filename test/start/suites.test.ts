@@ -1,4 +1,4 @@
-/** `npm run soak`: the suites that it runs. */
+/** The suites that `npm run soak` runs. */
 import { globSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'

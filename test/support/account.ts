@@ -1,4 +1,4 @@
-/** An account of a world, and requests with its credentials. */
+/** An account of a test world, and requests with its credentials. */
 import { randomUUID } from 'node:crypto'
 import type * as z from 'zod'
 import { codesOf } from '../../api/http/responses.ts'
@@ -6,9 +6,8 @@ import { type ClientInput, type Endpoint, ProblemDetails } from '../../shared/co
 import { type ErrorCode, errors } from '../../shared/contract/errors.ts'
 import { type EndpointName, endpoints } from '../../shared/contract/index.ts'
 
-/** The API processes of a world. */
 export interface ApiUrls {
-  /** Base address of an API process. */
+  /** Base URL of an API process. */
   url(index?: number): string
 }
 
@@ -21,10 +20,10 @@ export interface CallOptions<N extends EndpointName> {
   params?: Part<N, 'params'>
   query?: Partial<Part<N, 'query'>>
   body?: Part<N, 'body'>
-  /** The body of a route for bytes. */
+  /** Body of a route that accepts bytes. */
   bytes?: Uint8Array | ReadableStream<Uint8Array>
   headers?: Record<string, string>
-  /** Index of the API process; the default is the first. */
+  /** Index of the API process. Default 0. */
   api?: number
   signal?: AbortSignal
 }
@@ -39,7 +38,7 @@ type ReplyOf<N extends EndpointName> = Endpoints[N] extends { reply: infer R ext
   ? z.output<R>
   : undefined
 
-/** The error for a rejected request, with its status and problem document. */
+/** A rejected request's status and problem document. */
 export class Refusal extends Error {
   override name = 'Refusal'
   readonly status: number
@@ -55,13 +54,13 @@ export class Refusal extends Error {
     this.problem = problem
   }
 
-  /** Retry-After in seconds. */
+  /** Value of Retry-After in seconds. */
   get retryAfter(): number {
     return Number(this.headers.get('retry-after') ?? Number.NaN)
   }
 }
 
-/** Returns the refusal of a request. @throws when it succeeds */
+/** Returns the error of a request. @throws if the request succeeds */
 export async function expectRefusal(call: Promise<unknown>): Promise<Refusal> {
   try {
     await call
@@ -85,18 +84,17 @@ export interface Account {
   key: string
   keyId: string
   /**
-   * Calls a route with its kind of credential, and validates the response against the contract.
-   * @throws {Refusal} for an error that the contract lists for the route; any other error fails the test
+   * Validates the response against the contract.
+   * @throws {Refusal} for documented errors. All other errors fail the test.
    */
   call<N extends EndpointName>(name: N, options?: CallOptions<N>): Promise<Answer<ReplyOf<N>>>
   /**
-   * Calls a route with a streamed response.
-   * @throws {Refusal} as `call` does
+   * Returns a streamed response.
+   * @throws {Refusal} for documented errors
    */
   open<N extends EndpointName>(name: N, options?: CallOptions<N>): Promise<Response>
-  /** Creates another API key of the account, and returns the account with it. */
+  /** Creates an API key, and returns the account with this key. */
   withNewKey(): Promise<Account>
-  /** Returns the account with other credentials. */
   with(credentials: Partial<Pick<Account, 'token' | 'key'>>): Account
 }
 
@@ -126,7 +124,7 @@ const accountOf = (world: ApiUrls, facts: Facts): Account => ({
   with: (credentials) => accountOf(world, { ...facts, ...credentials }),
 })
 
-/** Sends a request to a route with these credentials. @throws {Refusal} */
+/** @throws {Refusal} for documented errors */
 export async function callAs<N extends EndpointName>(
   world: ApiUrls,
   credentials: { token?: string; key?: string },
@@ -176,13 +174,13 @@ async function openAs<N extends EndpointName>(
   return response
 }
 
-/** Requests outside of the contract, such as another method, use `send` of http.ts. */
+/** For undocumented requests, such as a wrong method, use `send` of http.ts. */
 function assertDocumented(endpoint: Endpoint, { status, code, message }: Refusal): void {
   if (codesOf(endpoint).includes(code) && errors[code].status === status) return
   throw new Error(`${endpoint.name} returned an undocumented error: ${message}`)
 }
 
-/** The path of a route with its parameters and query. */
+/** Path with parameters and query string. */
 export function pathOf(
   endpoint: Pick<Endpoint, 'path'>,
   { params, query }: { params?: object | undefined; query?: object | undefined } = {},

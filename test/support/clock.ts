@@ -1,11 +1,8 @@
-/** Changes the clock of one world, which is in its database, and the clock of its Redis. */
+/** Changes a world's clock, which is in the database, and the clock of Redis. */
 import type { Redis } from 'ioredis'
 import type { Database } from '../../shared/data/database.ts'
 
-/**
- * Simulates a step of Redis' clock by shifting all stored times the other way: the TTL of each key, the times of
- * buckets, and the last announcements of workers.
- */
+/** Simulates a clock step of Redis by shifting all stored times: TTLs, buckets, worker announcements. */
 export async function moveClockOfRedis(redis: Redis, byMs: number): Promise<void> {
   await redis.eval(moveScript, 0, Math.round(byMs))
 }
@@ -32,8 +29,8 @@ const moveScript = `
   end`
 
 /**
- * Sets the clock, which is then stopped or runs.
- * @param at the new current time
+ * Sets the clock, which then stops or runs.
+ * @param at the new time
  */
 export async function setClock(db: Database, at: Date, { running = false } = {}): Promise<void> {
   await db.query('create table if not exists test_clock (at timestamptz, shift interval not null)')
@@ -52,14 +49,14 @@ export async function setClock(db: Database, at: Date, { running = false } = {})
   })
 }
 
-/** Moves the clock. A stopped clock remains stopped. */
+/** A stopped clock stays stopped. */
 export async function moveClock(db: Database, byMs: number): Promise<void> {
   const [table] = await db.query<{ is: boolean }>("select to_regclass('test_clock') is not null as is")
   if (!table!.is) await setClock(db, new Date(), { running: true })
   await db.query(`update test_clock set shift = shift + ? * interval '1 millisecond'`, [byMs])
 }
 
-/** Resumes a stopped clock from its current time. Does nothing if the clock was never changed. */
+/** Resumes a stopped clock. Does nothing if the clock was never changed. */
 export async function letClockRun(db: Database): Promise<void> {
   const [row] = await db.query<{ moved: boolean; now: string }>(
     "select to_regclass('test_clock') is not null as moved, sandlot_now() as now",

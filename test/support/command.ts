@@ -3,7 +3,7 @@ import { limits } from '../../shared/contract/limits.ts'
 import { newExecId } from '../../shared/data/ids.ts'
 import { Command } from '../../workers/exec/command.ts'
 
-/** A command without a process, for tests of its output. @param more `grace_ms` makes it depend on its client */
+/** A command without a process, for tests of output. @param more a `grace_ms` ties the command to a client */
 export const makeCommand = (
   more: Pick<ExecRequest, 'grace_ms'> = {},
   of: { accountId?: string; sandboxId?: string } = {},

@@ -1,4 +1,4 @@
-/** A migrated database for one world: a copy of a template that each run creates once. */
+/** A migrated database per world, copied from a template that each run creates once. */
 import { randomBytes } from 'node:crypto'
 import { inject } from 'vitest'
 import { type Database, openDatabase, requestTimeouts } from '../../shared/data/database.ts'
@@ -6,18 +6,18 @@ import { type Database, openDatabase, requestTimeouts } from '../../shared/data/
 export interface TestDatabase {
   url: string
   name: string
-  /** The URL of its server, as superuser. */
+  /** URL of the server, as superuser. */
   server: string
 }
 
-/** Imported only by the test file that creates the template. */
+/** Only the file that creates the template imports the migrations. */
 const migrate = async (url: string) => (await import('../../migrations/migrate.ts')).migrate(url)
 
 const template = 'sandlot_template'
-/** Key of pg_advisory_lock, because test files run concurrently. */
+/** Key of pg_advisory_lock. Test files run concurrently. */
 const lock = 7_263_002
 
-/** @param server another server than the run's, on which the database is migrated without a template */
+/** @param server another server, where the database is migrated without a template */
 export async function makeDatabase(server?: string): Promise<TestDatabase> {
   if (server) {
     await migrate(server)
@@ -41,11 +41,11 @@ export async function makeDatabase(server?: string): Promise<TestDatabase> {
   return { url, name, server: shared }
 }
 
-/** @throws {Error} with its open connections, if there are any */
+/** @throws {Error} with open connections, if any */
 export async function dropDatabase({ name, server }: TestDatabase): Promise<void> {
   if (name === 'sandlot') return
   await asAdmin(server, async (admin) => {
-    // PostgreSQL waits 5 s for the connections of processes that have just ended.
+    // PostgreSQL waits 5 s for connections of processes that have just exited.
     await admin.query(`drop database ${name}`).catch(async (cause) => {
       const open = await admin.query('select pid, state, query from pg_stat_activity where datname = ?', [
         name,
@@ -59,7 +59,7 @@ export async function dropDatabase({ name, server }: TestDatabase): Promise<void
 const otherDatabase = (url: string, name: string) => url.replace(/\/\/\/[^?]*/, `///${name}`)
 
 async function asAdmin(url: string, work: (db: Database) => Promise<unknown>): Promise<void> {
-  // No timeouts, because other processes wait while one creates the template.
+  // No timeouts, because processes wait while one creates the template.
   const timeouts = { ...requestTimeouts, answer: 0, statement: 0, lock: 0, idle: 0 }
   const db = openDatabase(url, { connections: 2, timeouts })
   try {

@@ -2,8 +2,8 @@ import { describe } from 'vitest'
 import { isSoak } from './eventually.ts'
 
 /**
- * Runs the tests of a group one at a time, but concurrently with other such groups of the file, for tests that mostly
- * wait. In the soak, which checks durations, groups run one at a time.
+ * Runs a group's tests in sequence, but concurrently with other such groups in the file.
+ * The soak checks durations, so it runs one group at a time.
  */
 export const describeConcurrently = (name: string, suite: () => void) =>
   describe('concurrently', { concurrent: !isSoak }, () => {

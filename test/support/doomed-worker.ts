@@ -1,4 +1,4 @@
-/** The entry of a worker that kills itself at the crash point CRASH_AT, or freezes once at FREEZE_AT. */
+/** A worker that kills itself at the crash point CRASH_AT, or freezes once at FREEZE_AT. */
 import closeWithGrace from 'close-with-grace'
 import { readSettings } from '../../shared/platform/settings.ts'
 import { startWorker } from '../../workers/worker.ts'

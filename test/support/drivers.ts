@@ -1,4 +1,4 @@
-/** The drivers of a suite: both if there is a cluster, otherwise only the local one. */
+/** Runs a suite with both drivers, or only the local one if there is no cluster. */
 import { pino } from 'pino'
 import { describe } from 'vitest'
 import type { Driver } from '../../workers/drivers/driver.ts'
@@ -23,10 +23,7 @@ const bothDrivers: Place[] = [
   { words: 'on Kubernetes', driver: 'kubernetes', env: {}, isAlive: hasCluster },
 ]
 const inBusybox = { SANDBOX_IMAGE: images.busybox }
-/**
- * The gate uses the tools of this machine, usually Debian's, with the local driver, and busybox on Kubernetes. The soak
- * uses every image (vitest.soak.config.ts).
- */
+/** The gate uses this machine's tools locally and busybox on Kubernetes. The soak uses every image. */
 const everyImage: Place[] = [
   ...(process.env.SANDLOT_IMAGES === 'all' ? bothDrivers : bothDrivers.slice(0, 1)),
   { words: 'in busybox on Kubernetes', driver: 'kubernetes', env: inBusybox, isAlive: hasCluster },
@@ -45,7 +42,7 @@ const atOnce: Describe = (places, name, suite) => {
     })
 }
 
-/** In the soak, which checks durations, drivers run one at a time. */
+/** The soak checks durations, so it uses one driver at a time. */
 const concurrentInGate = isSoak ? oneByOne : atOnce
 
 export const describeOnBothDrivers = (name: string, suite: (driver: DriverName) => void) =>
@@ -53,20 +50,19 @@ export const describeOnBothDrivers = (name: string, suite: (driver: DriverName) 
 
 const bothInSoak = isSoak ? bothDrivers : bothDrivers.slice(0, 1)
 
-/** In the gate only on the local driver, for tests of workers rather than pods. */
+/** The gate only uses the local driver. For tests of workers rather than pods. */
 export const describeOnBothInSoak = (name: string, suite: (driver: DriverName) => void) =>
   concurrentInGate(bothInSoak, name, ({ driver }) => suite(driver))
 
 export const describeOnBothInSoakAtOnce = (name: string, suite: (driver: DriverName) => void) =>
   atOnce(bothInSoak, name, ({ driver }) => suite(driver))
 
-/** On each driver and in each image, for tests that depend on the tools of an image. */
+/** For tests that depend on an image's tools. */
 export const describeOnEveryImage = (name: string, suite: (place: Place) => void) =>
   concurrentInGate(everyImage, name, suite)
 
 /**
- * Runs the drivers concurrently, also in the soak, but the tests of each one at a time. For tests that mostly wait and
- * do not check short durations.
+ * Runs drivers concurrently even in the soak. For tests that mostly wait and do not check short durations.
  */
 export const describeOnBothDriversAtOnce = (name: string, suite: (driver: DriverName) => void) =>
   atOnce(bothDrivers, name, ({ driver }) => suite(driver))
@@ -74,7 +70,7 @@ export const describeOnBothDriversAtOnce = (name: string, suite: (driver: Driver
 export const describeOnEveryImageAtOnce = (name: string, suite: (place: Place) => void) =>
   atOnce(everyImage, name, suite)
 
-/** Opens another driver of a world's installation, to inspect and disrupt its pods. */
+/** Opens a second driver, to inspect and disrupt the world's pods. */
 export async function openWorldDriver({ db, settings }: World): Promise<Driver> {
   const [installation] = await db.query<{ id: string }>('select id from installation')
   return await openDriver({ settings, installationId: installation!.id, log: pino({ level: 'silent' }) })

@@ -1,4 +1,4 @@
-/** Reads the events of a command as a client does, and joins its output. */
+/** Reads a command's events as a client does. */
 import { expect } from 'vitest'
 
 export interface ExecEvent {
@@ -9,11 +9,10 @@ export interface ExecEvent {
 }
 
 export interface EventReader extends AsyncIterable<ExecEvent> {
-  /** All events so far, in order. */
   seen: ExecEvent[]
-  /** Reads until an event of this name. @throws when the stream ends first */
+  /** @returns the first event with this name @throws if the stream ends first */
   until(event: string): Promise<ExecEvent>
-  /** Reads to the end. */
+  /** Reads until the stream ends. */
   rest(): Promise<ExecEvent[]>
   /** Closes the connection. */
   leave(): Promise<void>
@@ -61,7 +60,6 @@ export function readEvents(response: Response): EventReader {
   }
 }
 
-/** Joins the bytes of one stream. */
 export const bytesOf = (events: ExecEvent[], stream: 'stdout' | 'stderr'): Buffer =>
   Buffer.concat(
     events

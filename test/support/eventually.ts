@@ -2,24 +2,21 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { defaultSeconds } from '../../shared/platform/liveness-timeouts.ts'
 import { noteMeasured } from './measured.ts'
 
-/**
- * Factor for documented durations: 6 in the gate (vitest.config.ts), so that its result does not depend on the load of
- * the machine, and 1 in the soak, which checks the durations themselves.
- */
+/** Factor for documented durations: 6 in the gate, so that load does not fail the gate, and 1 in the soak. */
 const durationFactor = Number(process.env.SANDLOT_PATIENCE ?? 1)
-/** Whether durations are checked. The soak runs one test at a time, and some suites run more rounds. */
+/** Whether durations are checked. The soak runs tests in sequence, and some suites run more rounds. */
 export const isSoak = durationFactor === 1
-/** Settings of all test processes. In the gate, a busy machine must not exceed the liveness timeout. */
+/** Settings of all test processes. A busy machine must not exceed the gate's liveness timeout. */
 export const patientEnv: Record<string, string> = isSoak ? {} : { WORKER_LIVENESS_TIMEOUT_SECONDS: '6' }
-/** For a process that must detect the death of another one, and does nothing else. */
+/** For processes that must detect the death of another process. */
 export const defaultLiveness = { WORKER_LIVENESS_TIMEOUT_SECONDS: String(defaultSeconds) }
-/** Shorter than the timeout of a test, so that a failed wait reports its condition. */
+/** Shorter than the test timeout, so that a failed wait reports its condition. */
 const longestMs = 150_000
 
-/** Returns the time that the current suite allows for a documented duration, in milliseconds. */
+/** Returns the allowed milliseconds for a documented duration. */
 export const patient = (ms: number): number => Math.max(ms, Math.min(ms * durationFactor, longestMs))
 
-/** @throws in the soak, when a measured duration is not below the documented one */
+/** @throws in the soak if the measured duration is not below the documented one */
 export function expectDurationBelow(ms: number, documentedMs: number): void {
   if (isSoak) noteMeasured(ms, documentedMs)
   if (isSoak && ms >= documentedMs)
@@ -28,14 +25,13 @@ export function expectDurationBelow(ms: number, documentedMs: number): void {
 
 /**
  * Polls every 20 ms until `ask` returns a truthy value.
- * @param ms the documented duration, which the gate extends
- * @returns that value
+ * @param ms documented duration, which the gate extends
  * @throws the last error of `ask` after this time
  */
 export const eventually = <T>(ask: () => Promise<T> | T, ms: number): Promise<NonNullable<T>> =>
   waitFor(ask, patient(ms))
 
-/** Does the same, without an extension in the gate. */
+/** Like `eventually`, but never extends the duration. */
 export async function waitFor<T>(ask: () => Promise<T> | T, ms: number): Promise<NonNullable<T>> {
   const end = performance.now() + ms
   for (;;) {

@@ -1,4 +1,4 @@
-/** A Redis and its replica behind one address, such as a virtual IP that follows the primary. */
+/** A Redis and a replica behind one address, such as a virtual IP that follows the primary. */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
@@ -11,24 +11,22 @@ import type { World } from './world.ts'
 export interface Server {
   plug: Plug
   promote(): Promise<void>
-  /** Makes it a replica. Resolves when it is in sync with the primary. */
+  /** Makes this server a replica. Resolves once in sync with the primary. */
   follow(primary: Server): Promise<void>
-  /** The port for its replica. */
   port: number
-  /** Number of connections to it through the address. */
+  /** Number of connections through the address. */
   connections(): number
 }
 
 export interface Pair {
-  /** The world's Redis, which is the primary at first. */
   first: Server
   second: Server
   address: Relay
-  /** URL of the address. */
+  /** URL of the shared address. */
   url: string
   /** Moves the address for new connections. */
   lead(to: Server): void
-  /** Makes the first the primary again, and stops the second. */
+  /** Makes the first server the primary again, and stops the second. */
   end(): Promise<void>
 }
 
@@ -41,7 +39,7 @@ export async function openPair({ plugs, folder }: World): Promise<Pair> {
 
   async function open(plug: Plug): Promise<Server> {
     const path = new URL(plug.url).pathname
-    // For the commands of the test only.
+    // Carries only the test's own commands.
     const control = new Redis({ path, maxRetriesPerRequest: null, replyMapping: 'legacy' })
     control.on('error', () => {})
     controls.push(control)

@@ -1,10 +1,10 @@
-/** Raw WebSocket frames that no client library sends. */
+/** WebSocket frames that no client library sends. */
 import type { RawConnection } from './raw.ts'
 import { headOf, openRaw } from './raw.ts'
 
 const opcodes = { continuation: 0, text: 1, binary: 2, ping: 9, pong: 10 } as const
 
-/** A client's frame. Its mask is zero, so the payload is sent unchanged. */
+/** A client's frame. The mask is zero, so the payload is sent unchanged. */
 export function frame(
   opcode: keyof typeof opcodes,
   payload: Buffer | string = '',
@@ -19,11 +19,11 @@ export function frame(
   return Buffer.concat([Buffer.of(first), length, mask, Buffer.from(payload as string)])
 }
 
-/** Repeats a piece until it is about `bytes` long. */
+/** Returns about `bytes` bytes. */
 export const repeat = (piece: Buffer, bytes: number): Buffer =>
   Buffer.concat(Array.from({ length: Math.max(1, Math.floor(bytes / piece.length)) }, () => piece))
 
-/** Opens a WebSocket to a path of the API. @throws {Error} with the refusal */
+/** @throws {Error} with the response if the request is rejected */
 export async function openRawWebSocket(url: string, path: string, key: string): Promise<RawConnection> {
   const connection = openRaw(
     url,

@@ -1,9 +1,9 @@
-/** Simulates a PostgreSQL without disk space: writes fail with its error code, 53100. */
+/** Simulates a full disk of PostgreSQL: writes fail with 53100. */
 import type { Database } from '../../shared/data/database.ts'
 
 const growing = ['account', 'api_key', 'sandbox', 'exec', 'idempotency_key', 'warm_pod', 'secret']
 
-/** Creates the triggers. `setFull` then needs no table locks. */
+/** Creates triggers, so that `setFull` needs no table locks. */
 export async function installFullTriggers(db: Database): Promise<void> {
   await setFull(db, false)
   for (const table of growing) {

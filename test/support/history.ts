@@ -1,15 +1,15 @@
-/** Rows of an installation that has been running for two years. All sandboxes have ended. */
+/** Rows of an installation that has run for two years. All sandboxes have ended. */
 import { encodeTime } from 'ulid'
 import type { Queries } from '../../shared/data/database.ts'
 
 export interface History {
-  /** Number of sandboxes. There are as many commands and Idempotency-Keys, and one account for every hundred. */
+  /** Number of sandboxes, commands and Idempotency-Keys. Every hundred sandboxes have an account. */
   sandboxes: number
-  /** The account that owns a hundredth of them. */
+  /** An account with 1 % of the sandboxes. */
   accountId: string
 }
 
-/** Tables that grow with the use of an installation. */
+/** Tables that grow with use. */
 export const growingTables = [
   'account',
   'api_key',
@@ -21,13 +21,13 @@ export const growingTables = [
   'command_refusal',
 ]
 
-/** The id of one of the accounts that own the rest. */
+/** Id of one of the other accounts. */
 export const historyAccountId = (number: number) => `acc_past_${number}`
 
-/** Sandboxes per statement, so that none exceeds the timeout of a query. */
+/** Sandboxes per statement, so that no statement times out. */
 const batchSize = 20_000
 
-/** Adds rows to those of an earlier call. @param from the number of existing sandboxes */
+/** @param from number of existing sandboxes, if called before */
 export async function fillHistory(
   db: Pick<Queries, 'query'>,
   { sandboxes, accountId }: History,
@@ -71,7 +71,7 @@ async function fillSandboxes(
   last: number,
 ) {
   const numbers = 'from generate_series(?::int, ?::int) as n'
-  // Sandboxes of an hour each, spread over two years. Their ids sort before those of today.
+  // Sandboxes of one hour each over two years. Their ids sort before today's ids.
   await db.query(
     `insert into sandbox (id, account_id, image, pod_name, created_at, ready_at, expires_at, destroyed_at, destroy_reason, reaped_at)
      select 'sbx_' || lpad(n::text, 26, '0'), case when n % 100 = 0 then ? else 'acc_past_' || n % ? end, 'past', 'sbx-' || gen_random_uuid(),
@@ -83,10 +83,10 @@ async function fillSandboxes(
     `insert into exec (id, sandbox_id, worker_id, idempotency_key, sealed_command, background, tty, status, started_at)
      select 'exec_' || ? || lpad(n::text, 16, '0'), 'sbx_' || lpad(n::text, 26, '0'), 'wrk_past', n, '\\x00', false, false,
             'exited', sandlot_now() ${numbers}`,
-    // Commands of yesterday, because the reconciler deletes those of a month ago.
+    // Commands of yesterday, because the reconciler deletes month-old ones.
     [encodeTime(Date.now() - 24 * 60 * 60 * 1000).toLowerCase(), first, last],
   )
-  // The maximum age before the reconciler deletes them.
+  // The maximum age before the reconciler deletes these rows.
   await db.query(
     `insert into idempotency_key (account_id, key, request_hash, sandbox_id, created_at)
      select 'acc_past_' || n % ?, n, '\\x00', 'sbx_' || lpad(n::text, 26, '0'),

@@ -1,4 +1,4 @@
-/** A request over node:http, for control over the source address, raw bytes and the connection. */
+/** Requests with control over source address, raw bytes and the connection. */
 import { type IncomingHttpHeaders, request } from 'node:http'
 import { text } from 'node:stream/consumers'
 
@@ -6,7 +6,7 @@ export interface RawRequest {
   method?: string
   headers?: Record<string, string>
   body?: string | Buffer
-  /** The source address, such as 127.0.0.2. */
+  /** Source address, such as 127.0.0.2. */
   from?: string
 }
 

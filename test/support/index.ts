@@ -1,10 +1,9 @@
 /**
- * A complete Sandlot for one test: a separate database and Redis, API and worker processes, and accounts. Disposing it
- * stops everything, and fails if a pod, a process, a job, a connection or an unfinished row remains.
- *
- *     await using world = await startWorld({ apis: 4, env: { QUOTA_CONCURRENT_SANDBOXES: '1' } })
- *     const alice = await world.account()
- *     const { body } = await alice.call('createSandbox')
+ * A complete Sandlot for one test, with its own database, Redis, processes and accounts.
+ * Disposal stops everything, and fails if a pod, process, job, connection or unfinished row remains.
+ * await using world = await startWorld({ apis: 4, env: { QUOTA_CONCURRENT_SANDBOXES: '1' } })
+ * const alice = await world.account()
+ * const { body } = await alice.call('createSandbox')
  */
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -134,10 +133,10 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   return world
 }
 
-/** Imported only for a world on a cluster. */
+/** Imported only for worlds on a cluster. */
 const installNamespaceIn = async (folder: string) => (await import('./namespace.ts')).installNamespace(folder)
 
-/** Without rate limits and slow password hashes. */
+/** Disables rate limits and slow password hashes. */
 const testEnv = {
   ...patientEnv,
   NODE_ENV: 'test',
@@ -155,7 +154,7 @@ const testEnv = {
   RATE_READS_PER_MINUTE: '1000000',
   RATE_CHANGES_PER_MINUTE: '1000000',
   RECONCILE_INTERVAL_SECONDS: '1',
-  // No watchdog thread, which takes 10 to 40 ms of CPU time. test/stall.test.ts and test/start use it.
+  // A watchdog thread takes 10 to 40 ms of CPU time. test/stall.test.ts and test/start use one.
   EVENT_LOOP_STALL_SECONDS: '0',
 }
 

@@ -1,7 +1,7 @@
 import { announceEveryMs, announceWorker, listWorkers } from '../../shared/rpc/worker-registry.ts'
 import type { World } from './world.ts'
 
-/** Keeps frozen workers in the registry beyond their lease. */
+/** Keeps frozen workers registered after their lease has expired. */
 export async function keepListed(world: World): Promise<Disposable> {
   const workers = await listWorkers(world)
   const timer = setInterval(() => {

@@ -1,8 +1,7 @@
-/** Programs that listen in a sandbox, for all images. */
+/** Programs that listen in a sandbox, for every image. */
 
 /**
- * A line of shell that echoes all bytes, with one process per connection. It listens only on the loopback interface,
- * except in busybox, whose nc cannot bind to an address.
+ * Shell code that echoes all bytes. Listens on the loopback interface, except in busybox, whose nc cannot.
  */
 export const echoOn = (port: number): string =>
   `if command -v perl >/dev/null; then exec perl -MIO::Socket::INET -e '${perlEcho}' ${port}; ` +
@@ -16,7 +15,7 @@ const perlEcho = [
   '  while (sysread($c, $b, 65536)) { syswrite($c, $b); last if $b =~ /quit$/ } exit }',
 ].join(';\n')
 
-/** A line of shell that serves one connection, and closes it after `bytes` bytes. */
+/** Shell code that serves one connection, and closes it after `bytes` bytes. */
 export const echoOnce = (port: number, bytes: number): string =>
   `if command -v perl >/dev/null; then exec perl -MIO::Socket::INET -e '${perlOnce}' ${port} ${bytes}; ` +
   `else exec nc -l -p ${port} -e head -c ${bytes}; fi`
@@ -26,7 +25,7 @@ const perlOnce = [
   '$c = $s->accept; read($c, $b, shift); print $c $b',
 ].join(';\n')
 
-/** A line of shell that prints a line once a process listens on the port. */
+/** Shell code that prints a line once a process listens on the port. */
 export const untilListening = (port: number): string =>
   `hex=$(printf %04X ${port}); until cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | grep -qi ":$hex 0*:0000 0A"; ` +
   'do sleep 0.05; done; echo listening'

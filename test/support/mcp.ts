@@ -1,4 +1,4 @@
-/** The Model Context Protocol: clients of the SDK, and plain HTTP requests that they do not send. */
+/** SDK clients and plain HTTP requests for the Model Context Protocol. */
 import * as today from '@modelcontextprotocol/client'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
@@ -6,7 +6,6 @@ import { expect } from 'vitest'
 import type { Account } from './account.ts'
 import type { World } from './world.ts'
 
-/** Options of `fetch` and `send`. */
 export const mcpRequest = (
   { key }: { key: string },
   message: unknown,
@@ -25,7 +24,7 @@ export const mcpRequest = (
 export const toolCall = (account: { key: string }, name: string, args: object) =>
   mcpRequest(account, { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } })
 
-/** @param api the API process; `each` uses the next one for every request */
+/** @param api an API process, or `each` to use the next one for every request */
 export async function connectMcp(of: World, account: Account, api: number | 'each' = 0): Promise<Client> {
   const client = new Client({ name: 'test', version: '1' })
   let turn = 0
@@ -39,11 +38,11 @@ export async function connectMcp(of: World, account: Account, api: number | 'eac
   return client
 }
 
-/** Supported versions. From the last one on, every message contains its version. */
+/** Supported versions. Messages of the last version contain their version. */
 export const mcpVersions = ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25', '2026-07-28'] as const
 export type McpVersion = (typeof mcpVersions)[number]
 
-/** A current client that supports only this version. */
+/** A current client that only supports this version. */
 export function pinnedClient(version: McpVersion): today.Client {
   const isStateless = version === '2026-07-28'
   return new today.Client(
@@ -74,7 +73,7 @@ interface Result {
 export const callTool = async (client: Client, name: string, args: object = {}, options = {}) =>
   (await client.callTool({ name, arguments: { ...args } }, undefined, options)) as Result
 
-/** Returns the result of a tool, which must not be an error. */
+/** @returns the tool's result @throws if the tool returns an error */
 export async function useTool<T = Record<string, unknown>>(
   client: Client,
   name: string,
@@ -86,7 +85,6 @@ export async function useTool<T = Record<string, unknown>>(
   return result.structuredContent as T
 }
 
-/** Returns the error from a tool. */
 export async function refusalOf(
   client: Client,
   name: string,

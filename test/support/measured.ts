@@ -1,11 +1,11 @@
-/** Measurements that the soak checks. `npm run soak` prints them as a table. */
+/** Measurements of the soak. `npm run soak` prints them as a table. */
 import { appendFileSync } from 'node:fs'
 import { loadavg } from 'node:os'
 import { relative } from 'node:path'
 import { expect } from 'vitest'
 import { root } from '../../scripts/root.mjs'
 
-/** Adds a row for the current test, in milliseconds. Does nothing outside of the soak. */
+/** Adds a row for the current test, in milliseconds. Only the soak records measurements. */
 export function noteMeasured(seenMs: number, boundMs: number): void {
   const path = process.env.SANDLOT_TEST_MEASURED
   if (path === undefined) return

@@ -1,4 +1,3 @@
-/** Memory of processes, in bytes. */
 import { readFileSync } from 'node:fs'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
@@ -9,7 +8,7 @@ export const memoryOf = ({ pid }: Process): number => {
   return Number(kilobytes) * 1024
 }
 
-/** Samples memory during the work. @returns the maximum of each process */
+/** @returns the peak memory of each process during `work`, in bytes */
 export async function peakMemory(
   processes: readonly Process[],
   work: () => Promise<unknown>,
@@ -32,7 +31,7 @@ export function collectGarbage(): void {
   runInNewContext('gc')()
 }
 
-/** Memory of this process after a garbage collection, in bytes. */
+/** This process's memory after a garbage collection, in bytes. */
 export function memoryKept(): number {
   collectGarbage()
   const { heapUsed, arrayBuffers } = process.memoryUsage()

@@ -1,9 +1,7 @@
-/** Reads /metrics of processes. */
-
 /**
- * Returns the sums of a metric over several processes, by the value of a label.
- * @param urls of their internal servers
- * @param having a text that the line of a sample must contain
+ * Returns sums over several processes by label value.
+ * @param urls internal servers
+ * @param having text that a sample's line must contain
  */
 export async function sumUp(
   urls: readonly string[],

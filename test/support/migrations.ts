@@ -1,4 +1,4 @@
-/** Online migrations of large tables. The first version has none, so these recreate parts of its schema. */
+/** Online migrations of large tables. They recreate parts of the first version's schema. */
 import { encodeTime } from 'ulid'
 import { migrationsList } from '../../migrations/list.ts'
 import { Online } from '../../migrations/online.ts'
@@ -32,7 +32,7 @@ export const listWithOnline = [
   { name: growth, class: Growth, description: 'replaces indexes' },
 ]
 
-/** Statements that undo a migration, as far as the code works without it. */
+/** Undoes migrations as far as the code works without them. */
 const undo = {
   [cleanup]: 'drop trigger if exists sandbox_forgets on sandbox; drop index if exists sandbox_metadata',
   [growth]: `
@@ -53,7 +53,7 @@ export async function forgetMigrations(db: Database, names: (keyof typeof undo)[
 
 /** Adds ended sandboxes of one account, and as many commands. */
 export async function fillTables(db: Database, email: string, rows: number): Promise<void> {
-  // Current ids, because the reconciler deletes old commands by the time in their ids.
+  // Current ids, because the reconciler deletes commands with old ids.
   const now = encodeTime(Date.now()).toLowerCase()
   await db.query(
     `insert into sandbox (id, account_id, image, created_at, expires_at, ready_at, destroyed_at, destroy_reason,

@@ -1,4 +1,4 @@
-/** A namespace for one world, prepared like `npm run cluster` does. */
+/** A prepared namespace for each world. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { CoreV1Api, KubeConfig } from '@kubernetes/client-node'
@@ -6,7 +6,7 @@ import { installCluster } from '../../workers/drivers/kubernetes/install.ts'
 import { adminKubeconfig, type Cluster, images, namespacePrefix, newNamespace } from './cluster.ts'
 import { eventually } from './eventually.ts'
 
-/** Resolves when all removed namespaces of tests are gone. @throws when one remains after a minute */
+/** Waits until the removed namespaces of tests are gone. @throws if one remains after a minute */
 export async function awaitRemoved(): Promise<void> {
   const api = openAdmin().makeApiClient(CoreV1Api)
   await eventually(async () => {

@@ -1,4 +1,4 @@
-/** The end of a world: destroys all sandboxes, and checks that nothing remains. */
+/** Destroys all sandboxes of a world, and checks that nothing remains. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { Queue } from 'bullmq'
 import { markDestroyed } from '../../shared/data/sandbox-writes.ts'
@@ -10,14 +10,14 @@ import { eventually, waitFor } from './eventually.ts'
 import type { Process } from './process.ts'
 import type { World } from './world.ts'
 
-/** Time in which workers clean up after any crash. */
+/** Maximum time for workers to clean up after a crash, in milliseconds. */
 const cleanMs = 60_000
-/** Time in which running workers usually clean up. */
+/** Usual time for workers to clean up, in milliseconds. */
 const promptMs = 3_000
-/** Time in which the kernel and Redis notice that a process has exited. No worker runs then. */
+/** Milliseconds until the kernel and Redis notice an exited process. No worker runs at this point. */
 const noticeMs = 5_000
 
-/** Destroys every sandbox, and waits until the workers have deleted all pods and finished all jobs. */
+/** Resolves when all pods are deleted and all jobs are done. */
 export async function destroyAllSandboxes(world: World): Promise<void> {
   const { db, redis, workers } = world
   const findUnreaped = () => db.query<{ id: string }>('select id from sandbox where reaped_at is null')
@@ -25,12 +25,12 @@ export async function destroyAllSandboxes(world: World): Promise<void> {
     if ((await findUnreaped()).length > 0 || (await db.query('select from warm_pod')).length > 0) return false
     return (await unfinishedJobs(world)).length === 0
   }
-  // A worker with these settings would fill the pool again.
+  // Workers with these settings would refill the pool.
   if (world.settings.pools.size > 0) await Promise.all(workers.map((worker) => worker.stop()))
   else if (await isOver()) return
-  // The reconciler ignores rows that are only some seconds old, which they would stay with a stopped clock.
+  // The reconciler ignores new rows, and rows never age while the clock is stopped.
   await letClockRun(db)
-  // Commands fail immediately while the connection is being replaced, for example after a test blocked this process.
+  // Commands fail while a broken connection is being replaced.
   await eventually(() => redis.status === 'ready', noticeMs)
   const jobs = openQueue(redis)
   for (const { id } of await findUnreaped()) {
@@ -42,12 +42,12 @@ export async function destroyAllSandboxes(world: World): Promise<void> {
     const isDone = await waitFor(isOver, promptMs).catch(() => false)
     if (isDone) return
   }
-  // A new worker, because the test may have frozen or killed the others.
+  // Starts a new worker, because the test may have frozen or killed the others.
   await world.startWorker({ RECONCILE_INTERVAL_SECONDS: '0.2', WARM_POOL_SIZE: '', WARM_POOLS: '' })
   await eventually(isOver, cleanMs)
 }
 
-/** @throws {Error} that lists the pods, processes, jobs and Redis clients that outlived the world's processes */
+/** @throws {Error} listing pods, processes, jobs and Redis clients that outlived the processes */
 export async function assertNoOrphans(world: World): Promise<void> {
   if (world.workers.length > 0) {
     await assertNone('pods', () => podsOf(world))
@@ -57,7 +57,7 @@ export async function assertNoOrphans(world: World): Promise<void> {
   await assertNone('clients of Redis', () => clientsOf(world))
 }
 
-/** @throws {Error} that lists warnings of Node about timers whose delay is negative, too long or not a number */
+/** @throws {Error} listing Node's warnings about invalid timer delays */
 export function assertNoTimerWarnings(processes: readonly Pick<Process, 'name' | 'lines'>[]): void {
   const warnings = processes.flatMap(({ name, lines }) =>
     lines.filter(({ msg }) => /\bTimeout\w+Warning\b/.test(msg)).map(({ msg }) => `${name}: ${msg}`),
@@ -65,7 +65,7 @@ export function assertNoTimerWarnings(processes: readonly Pick<Process, 'name' |
   if (warnings.length > 0) throw new Error(`timers had invalid delays:\n${warnings.join('\n')}`)
 }
 
-/** @throws {Error} if a log line contains the same key twice; lists these lines */
+/** @throws {Error} listing log lines that contain a key twice */
 export function assertNoRepeatedKeys(processes: readonly Pick<Process, 'name' | 'repeatedKeys'>[]): void {
   const lines = processes.flatMap(({ name, repeatedKeys }) => repeatedKeys.map((line) => `${name}: ${line}`))
   if (lines.length > 0) throw new Error(`log lines contain the same key twice:\n${lines.join('\n')}`)
@@ -83,7 +83,7 @@ async function assertNone(what: string, find: () => Promise<string[]> | string[]
 }
 
 async function podsOf(world: World): Promise<string[]> {
-  // Opening a local driver would first test its isolation.
+  // A local driver would first test its isolation.
   if (!world.cluster) return (await readPods(world.settings.local.directory)).map(({ name }) => name)
   const driver = await openWorldDriver(world)
   try {
@@ -94,12 +94,12 @@ async function podsOf(world: World): Promise<string[]> {
 }
 
 /**
- * Jobs that a worker would still run. Two kinds remain on purpose: the `expire` job of a sandbox that ended early
- * stays until its `expires_at` and then does nothing, and a failed job is kept for a day for the operator.
+ * Jobs that a worker would still run.
+ * Excludes `expire` jobs of ended sandboxes and failed jobs, which are kept on purpose.
  */
 async function unfinishedJobs({ redis, workers }: World): Promise<string[]> {
   const queue = new Queue(queueName, { connection: redis as never, prefix: queuePrefix })
-  // The active job of a killed worker returns to the queue only when its lock expires.
+  // A killed worker's active job returns to the queue when the lock expires.
   const isKept = workers.every((worker) => worker.isWell() || worker.hasStopped())
   const states = ['waiting', 'prioritized', 'delayed', ...(isKept ? ['active' as const] : [])] as const
   const jobs = await queue.getJobs([...states])
@@ -109,7 +109,7 @@ async function unfinishedJobs({ redis, workers }: World): Promise<string[]> {
     .map((job) => `${job.name} ${JSON.stringify(job.data)}`)
 }
 
-/** Clients of the world's Redis, except the world itself. */
+/** Redis clients other than the world itself. */
 async function clientsOf({ redis }: World): Promise<string[]> {
   const own = await redis.client('ID')
   const clients = String(await redis.client('LIST'))
@@ -130,7 +130,7 @@ function commandLine(pid: string): string {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ')
   } catch {
-    // It has exited.
+    // The process has exited.
     return ''
   }
 }

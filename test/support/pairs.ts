@@ -1,17 +1,17 @@
-/** Runs every two operations on one object concurrently. The result must equal that of some sequential order. */
+/** Runs every pair of operations concurrently. The result must match some sequential order. */
 import { expect } from 'vitest'
 import { Refusal } from './account.ts'
 
 export interface Kind<T> {
-  /** Creates a separate object, always in the same state. */
+  /** Creates a new object in a fixed initial state. */
   make(): Promise<T>
-  /** Operations by name. Each resolves with its response, without times. It may contain ids. */
+  /** Operations by name. Results may contain ids, but no times. */
   operations: Record<string, (thing: T) => Promise<unknown>>
-  /** Reads the state of the object after both operations. */
+  /** Reads the state after both operations. */
   readState(thing: T): Promise<unknown>
   /** Selects pairs. Default: all. */
   isTried?(names: [string, string]): boolean
-  /** Starts both so that they overlap where they could conflict. Default: `Promise.all`. */
+  /** Starts both operations so that they overlap. Default: `Promise.all`. */
   together?(thing: T, begin: () => Promise<unknown>[]): Promise<unknown[]>
   end?(thing: T): Promise<unknown>
 }
@@ -19,13 +19,11 @@ export interface Kind<T> {
 const maxTries = 5
 
 interface Options {
-  /** Rounds of each pair. */
+  /** Rounds per pair. */
   rounds: number
-  /** Number of concurrent pairs. */
   concurrency?: number
 }
 
-/** Runs all pairs, and compares their results with those of sequential runs. */
 export async function tryPairs<T>(kind: Kind<T>, { rounds, concurrency = 1 }: Options): Promise<void> {
   const pairs = pairsOf(Object.keys(kind.operations))
     .filter((names) => kind.isTried?.(names) ?? true)
@@ -50,7 +48,7 @@ export async function tryPairs<T>(kind: Kind<T>, { rounds, concurrency = 1 }: Op
 const pairsOf = (names: string[]): [string, string][] =>
   names.flatMap((one, index) => names.slice(index).map((other): [string, string] => [one, other]))
 
-/** Runs a sequential order only when needed. If both operations are the same, either may have been first. */
+/** Runs a sequential order only when needed. Two equal operations have only one order. */
 function ordersOf<T>(kind: Kind<T>, [one, other]: [string, string]) {
   const untried = [
     () => outcomeOf(kind, async (run) => [await run(one), await run(other)]),
@@ -66,7 +64,7 @@ function ordersOf<T>(kind: Kind<T>, [one, other]: [string, string]) {
   }
 }
 
-/** Both responses and the state afterwards, as text in which ids are replaced by numbers. */
+/** Both responses and the final state, with ids replaced by numbers. */
 async function outcomeOf<T>(
   kind: Kind<T>,
   act: (run: (name: string) => Promise<unknown>, thing: T) => Promise<unknown[]>,
@@ -88,10 +86,7 @@ function withoutIds(text: string): string {
   })
 }
 
-/**
- * Returns a part of the response, or the error code. A request with 503, as on a busy machine, had no effect and is
- * repeated.
- */
+/** Returns a part of the response or the error code. Repeats a request after a 503, which had no effect. */
 export async function responseOf<T>(
   send: () => Promise<T>,
   pick: (answer: T) => unknown = () => 'done',

@@ -1,4 +1,4 @@
-/** The query plans that PostgreSQL used for the statements of a service (auto_explain). */
+/** Query plans that PostgreSQL used (auto_explain). */
 import { readFileSync } from 'node:fs'
 import type { Database } from '../../shared/data/database.ts'
 
@@ -8,27 +8,26 @@ export interface ExplainedStatement {
   scans: Scan[]
 }
 
-/** One scan of a table. */
 export interface Scan {
   table: string
-  /** Such as `Seq Scan`, `Index Only Scan`. */
+  /** For example `Seq Scan` or `Index Only Scan`. */
   kind: string
   index: string | undefined
-  /** Rows that it read, including those that a filter removed. */
+  /** Includes rows that a filter removed. */
   rows: number
 }
 
-/** Makes the server log the plan of every statement on new connections to this database. */
+/** Logs the plan of each statement on new connections to this database. */
 export async function explainEverything(db: Database, database = 'sandlot'): Promise<void> {
   const settings = {
     session_preload_libraries: 'auto_explain',
-    // PostgreSQL's plan of a prepared statement for all parameters.
+    // Uses the same plan for all parameters.
     plan_cache_mode: 'force_generic_plan',
     'auto_explain.log_min_duration': '0',
     'auto_explain.log_analyze': 'on',
     'auto_explain.log_timing': 'off',
     'auto_explain.log_format': 'json',
-    // Statements of triggers and foreign keys.
+    // Includes statements of triggers and foreign keys.
     'auto_explain.log_nested_statements': 'on',
   }
   await db.query("load 'auto_explain'")
@@ -37,7 +36,7 @@ export async function explainEverything(db: Database, database = 'sandlot'): Pro
   }
 }
 
-/** @param log the path of the server's log */
+/** @param log path of the server log */
 export function readPlans(log: string): ExplainedStatement[] {
   const entries = readFileSync(log, 'utf8').matchAll(/duration: ([\d.]+) ms {2}plan:\n((?:\t.*\n)+)/g)
   return [...entries].map(([, ms, json]) => {

@@ -1,4 +1,4 @@
-/** An API or worker process, started from the bundle of the run. */
+/** An API or worker process that runs from the bundle. */
 import { spawn } from 'node:child_process'
 import { createWriteStream } from 'node:fs'
 import { constants } from 'node:os'
@@ -14,27 +14,27 @@ export interface Process {
   kind: 'api' | 'worker'
   name: string
   pid: number
-  /** Base address of the API; a worker has none. */
+  /** Base URL. Empty for workers. */
   url: string
   internalUrl: string
-  /** Address of a worker for RPC; an API has none. */
+  /** RPC address. Empty for APIs. */
   callsUrl: string
-  /** Resolves when an API listens or a worker is ready for jobs. */
+  /** Resolves when the API listens, or when the worker accepts jobs. */
   ready: Promise<void>
-  /** Its exit code, or the signal that killed it. */
+  /** Exit code, or the signal that killed the process. */
   ended: Promise<number | NodeJS.Signals>
-  /** All lines that it has logged or printed. */
+  /** All logged or printed lines. */
   lines: Line[]
-  /** Log lines that contain the same key twice. */
+  /** Log lines with a duplicate key. */
   repeatedKeys: string[]
   signal(signal: NodeJS.Signals): void
-  /** Whether it is stopped, as after SIGSTOP. */
+  /** True after SIGSTOP. */
   isFrozen(): boolean
-  /** Whether it is running and not stopped. */
+  /** True if the process is running and not stopped. */
   isWell(): boolean
-  /** Whether it exited with code 0. */
+  /** True after exit code 0. */
   hasStopped(): boolean
-  /** Sends SIGTERM, unless it has exited. @throws when its exit code is not 0 */
+  /** Sends SIGTERM if the process is running. @throws if the exit code is not 0 */
   stop(): Promise<void>
   /** Sends SIGKILL. */
   kill(): Promise<void>
@@ -43,7 +43,7 @@ export interface Process {
 export interface Line extends Record<string, unknown> {
   msg: string
   level?: string
-  /** When it was received, in milliseconds since 1970, by the clock of the test. */
+  /** Time of receipt by the test's clock, in milliseconds since 1970. */
   seenAt?: number
 }
 
@@ -53,7 +53,7 @@ export interface ProcessOptions {
   folder: string
   env: Record<string, string | undefined>
   watchdog: Watchdog
-  /** The file of the bundle that starts it. Default: that of its kind. */
+  /** Entry file in the bundle. Default: the entry for this kind. */
   entry?: Exclude<keyof Bundle, 'runner'> | undefined
 }
 
@@ -65,7 +65,7 @@ export function startProcess({ kind, name, folder, env, watchdog, entry = kind }
     cwd: root,
     env: { PATH: process.env.PATH, HOME: folder, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
-    // A separate process group, which the watchdog kills together with this process.
+    // A separate process group, which the watchdog kills.
     detached: true,
   })
   const pid = child.pid!
@@ -89,7 +89,7 @@ export function startProcess({ kind, name, folder, env, watchdog, entry = kind }
     }
     child.on('close', finish)
     let checks = 0
-    // Node once reported the exit of a child only after 40 s, while the kernel listed it as a zombie, for unknown reasons.
+    // Node once reported an exit only after 40 s, although the kernel already listed a zombie.
     const checking = setInterval(() => {
       const stat = readStat(pid)
       checks = stat?.[0] === 'Z' ? checks + 1 : 0
@@ -148,7 +148,7 @@ export function startProcess({ kind, name, folder, env, watchdog, entry = kind }
   return self
 }
 
-/** @param status as returned by wait(2), the last field of proc(5)'s stat */
+/** @param status in the format of wait(2), from the last field of /proc/PID/stat */
 function endOf(status: number): [number | null, NodeJS.Signals | null] {
   const signal = Object.entries(constants.signals).find(([, number]) => number === (status & 0x7f))
   return signal ? [null, signal[0] as NodeJS.Signals] : [status >> 8, null]
@@ -162,11 +162,11 @@ function parse(text: string): Line {
   }
 }
 
-/** Reports whether a log line contains the same key twice. JSON.parse drops duplicates, so the line is longer. */
+/** JSON.parse drops duplicate keys, so the original line is longer. */
 export const hasRepeatedKey = (text: string, line: Line): boolean =>
   text.startsWith('{') && JSON.stringify(line).length < text.length
 
-/** The last lines, without successful requests. */
+/** The last lines, excluding successful requests. */
 function describe(lines: Line[]): string {
   const telling = lines.filter((line) => !(line.msg === 'request' && Number(line.status) < 500))
   return telling
@@ -181,6 +181,6 @@ function tellWhenTestFails(process: Process) {
   try {
     onTestFailed(() => console.error(describeProcess(process)))
   } catch {
-    // Started for a whole file, which handles its failures.
+    // The process serves a whole test file, which handles failures.
   }
 }

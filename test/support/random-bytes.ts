@@ -1,4 +1,4 @@
-/** Arbitraries of fast-check for bytes and texts. */
+/** fast-check arbitraries for bytes and texts. */
 import fc from 'fast-check'
 
 /** Sequences that are difficult for decoders, shells and terminals. */
@@ -11,7 +11,7 @@ const pieces = [
   [0x80],
   [0xe9],
   [0xff, 0xfe],
-  // Overlong, half a surrogate pair, beyond Unicode, and an incomplete character.
+  // Invalid UTF-8: overlong, surrogate, out of range, incomplete.
   [0xc0, 0x80],
   [0xed, 0xa0, 0x80],
   [0xf4, 0x90, 0x80, 0x80],
@@ -33,13 +33,13 @@ export const someBytes = fc
   .oneof(fc.uint8Array({ maxLength: 3_000 }), trip, long, text)
   .map((bytes) => Buffer.from(bytes))
 
-/** A name in a folder: 1 to 255 bytes, neither NUL nor a slash. */
+/** A file name of 1 to 255 bytes, without NUL or slash. */
 export const someName = fc
   .oneof(fc.uint8Array({ minLength: 1, maxLength: 255 }), trip, text)
   .map((bytes) => Buffer.from(bytes.filter((byte) => byte !== 0 && byte !== 47)).subarray(0, 255))
   .filter((name) => name.length > 0 && !['.', '..'].includes(name.toString()))
 
-/** Any JavaScript string, including NUL and halves of surrogate pairs. */
+/** Any JavaScript string, including NUL and lone surrogates. */
 export const someText = fc.oneof(
   { weight: 3, arbitrary: fc.string({ unit: 'binary', maxLength: 60 }) },
   { weight: 1, arbitrary: fc.array(fc.integer({ min: 0, max: 0xffff }), { maxLength: 30 }).map(fromUnits) },

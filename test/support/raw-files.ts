@@ -1,4 +1,3 @@
-/** Raw file requests over plain HTTP. */
 import { createHash, randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { expect } from 'vitest'
@@ -25,7 +24,7 @@ export function rawFiles({ world, alice, params }: Pick<SharedSandbox, 'world' |
     } as RequestInit)
     return { status: response.status, body: (await response.json()) as Record<string, unknown> }
   }
-  /** Writes a file of `size` bytes and reads it. @throws when a byte differs */
+  /** Writes and reads a file of `size` bytes. @throws if any byte differs */
   const passBothWays = async (size: number) => {
     const random = randomBytes(Math.min(size, mebibyte))
     const hash = createHash('sha256')

@@ -1,20 +1,20 @@
-/** A TCP connection, for behavior that no HTTP client has: half a request, a reset, an unread response. */
+/** A TCP connection for what HTTP clients cannot do, such as half a request or an unread response. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 
 export interface RawConnection {
   socket: Socket
-  /** The ports of both sides, once it is connected. */
+  /** Ports of both ends. Undefined until connected. */
   ports: [theirs: number, ours: number] | undefined
-  /** The received text so far. */
+  /** Text received so far. */
   text(): string
-  /** When it was closed or broke, in milliseconds since it was opened. */
+  /** Milliseconds from open until closed or broken. */
   closed: Promise<number>
 }
 
 /**
  * @param bytes sent immediately
- * @returns a connection that this side never closes
+ * @returns a connection that this end never closes
  */
 export function openRaw(url: string, bytes: string | Buffer = ''): RawConnection {
   const { hostname, port } = new URL(url)
@@ -40,7 +40,7 @@ export function openRaw(url: string, bytes: string | Buffer = ''): RawConnection
   return connection
 }
 
-/** The head of a request, including the empty line. */
+/** Request headers, including the final empty line. */
 export const headOf = (method: string, path: string, headers: Record<string, string | number> = {}): string =>
   [
     `${method} ${path} HTTP/1.1`,
@@ -48,10 +48,10 @@ export const headOf = (method: string, path: string, headers: Record<string, str
     '\r\n',
   ].join('\r\n')
 
-/** Number of open files and sockets of a process. */
+/** Number of open files and sockets. */
 export const descriptorsOf = ({ pid }: { pid: number }): number => readdirSync(`/proc/${pid}/fd`).length
 
-/** Number of connections that a process on the other side still has open. */
+/** Number of connections still open at the remote end. */
 export function countOpenOnOtherSide(connections: RawConnection[]): number {
   const ends = new Set(connections.map(({ ports }) => ports!.join(' ')))
   const rows = readFileSync('/proc/net/tcp', 'latin1').trim().split('\n').slice(1)

@@ -1,29 +1,29 @@
-/** A proxy between two processes. It forwards all bytes, until a test disrupts it. */
+/** A TCP proxy that tests can disrupt. */
 import { connect, createServer, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 export type ListenAddress = { path: string } | { port: number; host: string }
 
 export interface Relay {
-  /** The port that it listens on, also if it was 0. */
+  /** The actual port, even if 0 was requested. */
   port: number
   /** Number of open connections. */
   connections(): number
-  /** Breaks all connections. @returns their number */
+  /** @returns the number of broken connections */
   breakAll(): number
-  /** Breaks all connections, and accepts no new ones. */
+  /** Breaks all connections and rejects new ones. */
   cut(): void
-  /** Stops forwarding, without closing connections. */
+  /** Stops forwarding, but keeps connections open. */
   freeze(): void
-  /** Forwards requests, but drops responses. */
+  /** Forwards requests and drops responses. */
   loseAnswers(): void
-  /** Drops all bytes of open connections without closing them. New connections work. */
+  /** Drops all bytes on open connections without closing them. New connections work. */
   forget(): void
   /** Changes the destination of new connections. */
   lead(to: ListenAddress): void
-  /** Delays all bytes in both directions. */
+  /** Delays bytes in both directions. */
   delay(ms: number): void
-  /** Forwards again, and breaks connections that have lost bytes. */
+  /** Resumes forwarding, and breaks connections that have lost bytes. */
   repair(): void
   close(): Promise<void>
 }
@@ -31,22 +31,22 @@ export interface Relay {
 export interface RelayOptions {
   /** Called for each new connection before any byte is forwarded. */
   opened?(near: Socket, far: Socket): void
-  /** Called for each new connection. Returns a filter of the requests on it. */
+  /** Called for each new connection. Returns a filter for the requests. */
   filter?(): (bytes: Buffer) => boolean
-  /** Breaks connections by a reset, like a router that has dropped them. TCP only. */
+  /** Breaks TCP connections with a reset, like a router. */
   resets?: boolean
 }
 
 type Mode = 'whole' | 'cut' | 'frozen' | 'one-way'
 
-/** @param at the address to listen on; port 0 selects a free port */
+/** @param at listen address. Port 0 selects a free port. */
 export async function openRelay(
   from: ListenAddress,
   at: ListenAddress,
   { opened, filter, resets = false }: RelayOptions = {},
 ): Promise<Relay> {
   const sockets = new Set<Socket>()
-  /** Connections for which nothing is forwarded, not even a close, like those that a router has dropped. */
+  /** Nothing is forwarded on these connections, not even a close. */
   const forgotten = new WeakSet<Socket>()
   let leadsTo = from
   let mode: Mode = 'whole'
@@ -70,7 +70,7 @@ export async function openRelay(
   })
 
   function pass(source: Socket, sink: Socket, isHeard: (bytes: Buffer) => boolean) {
-    /** Delayed bytes. They keep their order when the delay ends. */
+    /** Delayed bytes keep their order when the delay ends. */
     let delayed = Promise.resolve()
     let waiting = 0
     const later = (act: () => void) => {

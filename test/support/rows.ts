@@ -1,8 +1,7 @@
-/** Rows for tests that need no pods. */
 import { newSandboxId } from '../../shared/data/ids.ts'
 import type { World } from './world.ts'
 
-/** Inserts an active sandbox without a pod. @returns its id */
+/** Inserts an active sandbox without a pod. @returns the sandbox id */
 export async function insertSandbox({ db }: Pick<World, 'db'>, account: { id: string }): Promise<string> {
   const id = newSandboxId()
   await db.query(

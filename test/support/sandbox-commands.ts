@@ -1,18 +1,15 @@
-/** Runs commands in a sandbox, with its owner's key. */
 import type { ExecRequest, ExecResult } from '../../shared/contract/exec.ts'
 import type { Account } from './account.ts'
 import { eventually } from './eventually.ts'
 
 export interface Inside {
-  /** Runs a command, and returns its result. */
   exec(body: ExecRequest): Promise<ExecResult>
-  /** Runs a line of shell. */
   sh(line: string, more?: Partial<ExecRequest>): Promise<ExecResult>
-  /** Waits for the exit status of a command in the background. */
+  /** Waits for the exit status of a background command. */
   waitForExit(execId: string): Promise<ExecResult>
   /**
-   * Returns the number of processes whose command line matches. The pattern must not match itself (`slee[p] 60`) and
-   * must contain a word, because the command line of the first process contains ten random digits, the sandbox's uid.
+   * Counts processes by command line. The pattern must not match itself: `slee[p] 60`.
+   * The pattern must contain a word, because the first process's command line contains ten random digits.
    */
   countOf(pattern: string): Promise<number>
 }
@@ -35,7 +32,7 @@ export function inside(account: Pick<Account, 'call'>, params: { id: string }): 
   }
 }
 
-/** Starts processes up to the sandbox's limit. Nothing else may start there in the meantime, or it stops too early. */
+/** Starts processes up to the limit. Stops too early if anything else starts in the sandbox. */
 export async function takeAllProcesses(account: Account, params: { id: string }): Promise<void> {
   const fill = '(while sleep 600 </dev/null >/dev/null 2>&1 & do :; done) 2>/dev/null'
   const command = `${fill}; echo full; exec sleep 600 2>/dev/null`

@@ -1,7 +1,4 @@
-/**
- * Single sandboxes without API and worker, for tests that need only a driver and a pod: on this machine, and in each
- * image on a cluster if there is one.
- */
+/** Single sandboxes without API and worker: on this machine, and in each image on a cluster. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -18,9 +15,8 @@ import { patient } from './eventually.ts'
 
 export interface Sandboxes {
   driver: Driver
-  /** Opens another driver of the same installation, as another worker would. */
+  /** Opens another driver of the same installation. */
   openDriver(): Driver
-  /** Creates a ready pod. */
   make(): Promise<Pod>
   close(): Promise<void>
 }
@@ -31,7 +27,7 @@ export function describeInSandboxes(name: string, suite: (open: () => Promise<Sa
   )
 }
 
-/** Returns the driver with some methods and properties replaced. */
+/** Returns the driver with some methods replaced. */
 export const changed = (driver: Driver, changes: Partial<Driver>): Driver =>
   Object.assign(Object.create(driver), changes)
 

@@ -1,4 +1,4 @@
-/** PostgreSQL and Redis servers of one world, which a test may stop, kill, freeze and empty. */
+/** A world's own PostgreSQL and Redis servers. Tests may stop, kill, freeze and empty them. */
 import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { postgresUrl, preparePostgres } from '../../scripts/services/postgres.ts'
@@ -11,11 +11,11 @@ import { unlessGone } from './unless-gone.ts'
 
 export interface Plug {
   url: string
-  /** Shuts it down cleanly. */
+  /** Shuts down cleanly. */
   stop(): Promise<void>
   kill(): Promise<void>
   freeze(): void
-  /** Restarts or resumes it at the same address, unless it is running. */
+  /** Restarts or resumes the server at the same address. Does nothing if it is running. */
   start(): Promise<void>
 }
 
@@ -38,11 +38,11 @@ export async function startPostgres(folder: string, watchdog: Watchdog): Promise
 }
 
 /**
- * Signals a server and its children, because PostgreSQL's backends are in separate process groups.
+ * Signals a server and its children. PostgreSQL's backends have separate process groups.
  * @returns the pids of all signalled processes
  */
 function signalAll(pid: number, signal: NodeJS.Signals): number[] {
-  // A stopped process starts no more children.
+  // Stopped processes start no more children.
   if (signal !== 'SIGCONT') process.kill(pid, 'SIGSTOP')
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim()
   const all = [pid, ...children.split(' ').filter(Boolean).map(Number)]
@@ -73,7 +73,7 @@ async function plug(service: Service, url: string, watchdog: Watchdog): Promise<
       const all = signalAll(running.pid, 'SIGKILL')
       await running.ended
       running = undefined
-      // PostgreSQL does not start while a process is attached to the previous shared memory.
+      // PostgreSQL refuses to start while a process uses the previous shared memory.
       await eventually(() => all.every(isGone), 10_000)
     },
     freeze() {

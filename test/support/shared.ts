@@ -6,7 +6,7 @@ import { startWorld, type World, type WorldOptions } from './index.ts'
 import { describeProcess } from './process.ts'
 import { type Inside, inside } from './sandbox-commands.ts'
 
-/** One world for all tests of a file, which use separate accounts. */
+/** Shares one world among the tests of a file. Each test has its own account. */
 export function shareWorld(options: WorldOptions = {}): World {
   let world: World | undefined
   beforeAll(async () => {
@@ -20,7 +20,7 @@ export function shareWorld(options: WorldOptions = {}): World {
   return standIn(() => world!)
 }
 
-/** One migrated database without a world, for all tests of a file. */
+/** Shares one migrated database among the tests of a file. */
 export function shareDatabase(): { made: TestDatabase; db: Database } {
   let made: TestDatabase | undefined
   let db: Database | undefined
@@ -42,7 +42,7 @@ export interface SharedSandbox extends Inside {
   params: { id: string }
 }
 
-/** One world with one account and one sandbox, for all tests of a group. */
+/** Shares one world, account and sandbox among the tests of a group. */
 export function shareSandbox(
   options: WorldOptions = {},
   body: NonNullable<CallOptions<'createSandbox'>['body']> = {},

@@ -1,4 +1,4 @@
-/** For `--import`: reduces Node's default `requestTimeout` from 5 minutes to 2 s. */
+/** For `--import`: sets Node's default `requestTimeout` to 2 s instead of 5 minutes. */
 import http from 'node:http'
 import https from 'node:https'
 import { syncBuiltinESMExports } from 'node:module'

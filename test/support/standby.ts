@@ -1,4 +1,4 @@
-/** A PostgreSQL and its hot standby, which serves reads. They can switch roles. */
+/** A PostgreSQL and a hot standby that can switch roles. */
 import { appendFileSync, chmodSync, cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startWatchdog } from '../../scripts/supervisor/watchdog.ts'
@@ -9,25 +9,25 @@ import type { World } from './world.ts'
 
 export interface PostgresServer {
   plug: Plug
-  /** The path of its socket. */
+  /** Path of the socket. */
   path: string
 }
 
 export interface PostgresPair {
-  /** The world's PostgreSQL, which is the primary at first. */
+  /** The world's PostgreSQL, which starts as the primary. */
   first: PostgresServer
   second: PostgresServer
   /**
-   * Promotes the standby. The old primary is shut down cleanly, so no commit is lost, and restarts as a read-only
+   * Promotes the standby. The old primary shuts down cleanly, so no commit is lost, and restarts as a
    * standby.
    * @param promoted called before the old primary restarts
    */
   switchTo(server: PostgresServer, promoted?: () => void): Promise<void>
-  /** Stops the second. */
+  /** Stops the second server. */
   end(): Promise<void>
 }
 
-/** Time in which the standby catches up on a busy machine. */
+/** Time for the standby to catch up on a busy machine, in milliseconds. */
 const followMs = 60_000
 const promoteMs = 30_000
 
@@ -54,11 +54,11 @@ export async function openPostgresPair({ plugs, folder }: World): Promise<Postgr
     second,
     async switchTo(server, promoted = () => {}) {
       const old = other(server)
-      // On a clean shutdown, a primary sends everything to its streaming standbys.
+      // On a clean shutdown, a primary first sends everything to its streaming standbys.
       await waitFor(() => ask(old, hasFollower), followMs)
       await old.plug.stop()
       promote(folders.get(server)!)
-      // The connection succeeds only once the server is a primary.
+      // This connection only succeeds on a primary.
       await waitFor(() => ask(server, (db) => db.query('select 1')), promoteMs)
       promoted()
       follow(folders.get(old)!, server)
@@ -89,7 +89,7 @@ async function ask<T>({ plug }: PostgresServer, work: (db: Database) => Promise<
   }
 }
 
-/** Does the same as `pg_ctl promote`. */
+/** Equivalent to `pg_ctl promote`. */
 function promote(folder: string): void {
   const directory = join(folder, 'postgres')
   writeFileSync(join(directory, 'promote'), '')
@@ -97,7 +97,7 @@ function promote(folder: string): void {
   process.kill(Number(pid), 'SIGUSR1')
 }
 
-/** Takes effect at its next start. */
+/** Takes effect at the next start. */
 function follow(folder: string, { path }: PostgresServer): void {
   const directory = join(folder, 'postgres')
   const primary = `host=${join(path, '..')} user=sandlot`

@@ -1,6 +1,6 @@
 /**
  * Reads or signals a process that may exit at any time.
- * @returns undefined when it has exited: it has no file under /proc, or cannot be signalled
+ * @returns undefined if the process has exited
  */
 export function unlessGone<T>(act: () => T): T | undefined {
   try {

@@ -1,10 +1,9 @@
-/** WebSockets to routes of the API. */
 import type { IncomingMessage } from 'node:http'
 import { WebSocket } from 'ws'
 import type { Account } from './account.ts'
 import type { World } from './index.ts'
 
-/** Connects. Add listeners before awaiting `untilOpen`, because a message may arrive with the opening response. */
+/** Add listeners before awaiting `untilOpen`, because a message may arrive with the opening response. */
 export function newWebSocket(world: World, account: Account, path: string): WebSocket {
   const headers = { authorization: `Bearer ${account.key}` }
   return new WebSocket(world.url().replace('http', 'ws') + path, { headers })

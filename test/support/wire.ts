@@ -1,4 +1,4 @@
-/** A relay between a worker and the API server of the cluster. */
+/** A relay between a worker and the cluster's API server. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Cluster } from './cluster.ts'
@@ -9,7 +9,7 @@ export interface Wire extends Relay {
   kubeconfig: string
 }
 
-/** Opens a relay for processes that are started with its `env`. */
+/** Opens a relay for processes started with the returned `env`. */
 export async function openWireIn(
   folder: string,
   { env }: Cluster,
@@ -20,7 +20,7 @@ export async function openWireIn(
   return { ...wire, env: { KUBECONFIG: path } }
 }
 
-/** @param kubeconfig text of the cluster's kubeconfig, in JSON as `npm run cluster` writes it */
+/** @param kubeconfig text of the cluster's kubeconfig in JSON, as `npm run cluster` writes it */
 export async function openWire(kubeconfig: string): Promise<Wire> {
   const config = JSON.parse(kubeconfig)
   const { cluster } = config.clusters[0]

@@ -1,4 +1,3 @@
-/** The interface of a world, which index.ts starts. */
 import type { Redis } from 'ioredis'
 import type { Database } from '../../shared/data/database.ts'
 import type { Settings } from '../../shared/platform/settings.ts'
@@ -15,36 +14,36 @@ export interface WorldOptions {
   apis?: number
   /** Number of worker processes. Default 1. */
   workers?: number
-  /** Default `local`; with `kubernetes`, the world has a separate namespace. */
+  /** Default `local`. With `kubernetes`, the world has its own namespace. */
   driver?: 'local' | 'kubernetes'
-  /** Settings of all processes, which override those of tests. */
+  /** Settings of all processes. Override the test settings. */
   env?: Record<string, string>
-  /** Starts a separate PostgreSQL server, which a test may stop. This takes half a second. */
+  /** Starts a separate PostgreSQL that tests may stop. Takes half a second. */
   separatePostgres?: boolean
-  /** The workers connect to the cluster through a relay. */
+  /** Connects workers to the cluster through a relay. */
   wire?: boolean
 }
 
 export interface World extends ApiUrls, AsyncDisposable {
   settings: Settings
-  /** A superuser's connection to the database. */
+  /** Connects as a superuser. */
   db: Database
   redis: Redis
   apis: Process[]
   workers: Process[]
-  /** The servers, to stop, kill, freeze and restart. */
+  /** Servers to stop, kill, freeze and restart. */
   plugs: { redis: Plug; postgres: Plug | undefined }
   cluster: Cluster | undefined
   wire: Wire | undefined
-  /** A folder that is deleted with the world. */
+  /** Deleted with the world. */
   folder: string
   /** Signs up and creates an API key. */
   account(options?: NewAccount): Promise<Account>
   startApi(env?: Record<string, string>): Promise<Process>
   startWorker(env?: Record<string, string>): Promise<Process>
-  /** A worker that kills itself, as `kill -9` would, when it first reaches the crash point. */
+  /** A worker that kills itself with SIGKILL at the first crash point reached. */
   startDoomedWorker(point: CrashPoint, env?: Record<string, string>): Promise<Process>
-  /** A worker that freezes, as by SIGSTOP, when it first reaches the crash point. Resolves before it does. */
+  /** A worker that stops itself with SIGSTOP at the crash point. Resolves before that. */
   startFreezingWorker(point: CrashPoint, env?: Record<string, string>): Promise<Process>
   eventually: typeof eventually
 }

@@ -1,9 +1,9 @@
-/** Tracking the clients of a command: its grace, and recognizing a client that reconnects. */
+/** Tracks a command's clients: the grace period, and recognizing clients that reconnect. */
 import { expect, test } from 'vitest'
 import { AttachedClients } from '../../workers/exec/attached-clients.ts'
 import { OutputLog } from '../../workers/exec/output-log.ts'
 
-/** @param ms the grace. Timers of the same length fire in the order in which they were set */
+/** @param ms grace period. Timers of the same length fire in order. */
 function makeClients(ms = 5) {
   const log = new OutputLog()
   const [ended, over] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
@@ -21,7 +21,7 @@ function makeClients(ms = 5) {
   return { log, clients: new AttachedClients(command, { ms, onOver }), over: over.promise, state, end }
 }
 
-/** Resolves when every grace that began earlier is over. */
+/** Resolves when all earlier grace periods are over. */
 async function untilLaterGrace(): Promise<void> {
   const { clients, over } = makeClients()
   clients.arrive()

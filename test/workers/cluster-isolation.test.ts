@@ -1,4 +1,4 @@
-/** Workers whose cluster loses the setup of `npm run cluster`, and gets it back. */
+/** The setup of `npm run cluster` is removed and restored while workers run. */
 
 import {
   NetworkingV1Api,
@@ -82,7 +82,7 @@ const readiness = ({ apis, workers }: World) =>
     }),
   )
 
-/** The API, the workers and their logs all report it. */
+/** The API, the workers and their logs all report this text. */
 async function areToldBy(world: World, words: RegExp): Promise<void> {
   await world.eventually(
     async () => (await readiness(world)).every(({ status, text }) => status === 503 && words.test(text)),

@@ -1,4 +1,3 @@
-/** A worker on a cluster without the setup of `npm run cluster`. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -24,7 +23,7 @@ describe.skipIf(!hasCluster)('a cluster that was never set up', () => {
   })
 
   test('a worker rejects creates immediately if the cluster is not set up', async () => {
-    // An administrator may list the pods of a namespace that does not exist.
+    // An administrator may list pods in a namespace that does not exist.
     const env = { SANDBOX_NAMESPACE: 'sandlot-nobody-made', KUBECONFIG: process.env.KUBECONFIG! }
     await using world = await startWorld({ driver: 'kubernetes', env })
     const saysWhat = (line: object) => JSON.stringify(line).includes('npm run cluster')

@@ -1,4 +1,4 @@
-/** A worker whose cluster is unreachable, at its start and later. */
+/** The cluster is unreachable when the worker starts, or becomes unreachable later. */
 import { describe, expect, test } from 'vitest'
 import { hasCluster } from '../support/cluster.ts'
 import { startWorld } from '../support/index.ts'

@@ -1,4 +1,4 @@
-/** A command and its readers: blocking on them, and dropping kept output. */
+/** A command blocks on its readers and drops kept output. */
 import pino from 'pino'
 import { expect, test } from 'vitest'
 import type { OutputOffset } from '../../shared/contract/exec-events.ts'
@@ -13,7 +13,7 @@ const mib = 1024 * 1024
 const memoryBudget = new MemoryBudget({ ofAccount: 64 * mib, ofAll: 256 * mib }, pino({ level: 'silent' }))
 const makeCommand = () => makeOne({ grace_ms: 60_000 })
 
-/** Whether `append` has resolved some milliseconds after so many bytes were printed. */
+/** Whether `append` resolves soon after these bytes were printed. */
 const goesOn = (printed: Promise<void>) =>
   Promise.race([printed.then(() => true), new Promise((resolve) => setTimeout(resolve, 50, false))])
 
@@ -32,7 +32,7 @@ test('a command blocked by a disconnected reader continues when the reader retur
   const more = command.take('stdout', Buffer.alloc(4 * mib))
   expect(await goesOn(more)).toBe(false)
 
-  // Another client that reads from the start unblocks it too.
+  // Any client that reads from the start also unblocks the command.
   const other = command.clients.attach()
   await readAll(other, 5 * mib)
   expect(await goesOn(more)).toBe(false)

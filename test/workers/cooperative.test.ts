@@ -1,11 +1,11 @@
-/** Long work on files, split so that other work is not delayed. */
+/** Long work on files must not delay other work. */
 import { expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
 import { runCooperatively, type Steps } from '../../workers/files/cooperative.ts'
 import { readRecords } from '../../workers/files/records.ts'
 import { replaceExact } from '../../workers/files/replace.ts'
 
-/** Uses the processor for a millisecond per step. */
+/** Uses the CPU for one millisecond per step. */
 function* busy(steps: number, onEnd = () => {}): Steps<void> {
   for (let step = 0; step < steps; step++) {
     const until = performance.now() + 1
@@ -15,7 +15,7 @@ function* busy(steps: number, onEnd = () => {}): Steps<void> {
   onEnd()
 }
 
-/** @returns the maximum processor time of one event-loop iteration during the work, in milliseconds */
+/** @returns the maximum CPU time of an event-loop iteration during the work, in milliseconds */
 async function longestRound(work: () => Promise<unknown>): Promise<number> {
   let longest = 0
   let isOver = false
@@ -37,7 +37,7 @@ test('cooperative work yields to the event loop, however much work there is', as
   // One slice of each would take 60 ms.
   const work = () =>
     Promise.all([replaced(), ...Array.from({ length: 20 }, () => runCooperatively('alice', busy(20)))])
-  // Garbage collection also lengthens an iteration, but not one in each of three runs.
+  // Garbage collection can lengthen an iteration, but not in each of three runs.
   const ms = [await longestRound(work), await longestRound(work), await longestRound(work)]
   expect(Math.min(...ms)).toBeLessThan(30)
 })

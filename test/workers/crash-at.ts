@@ -1,6 +1,4 @@
-/**
- * Kills a worker at crash points and expects the others to repair the state. The soak tests all points, the gate some.
- */
+/** Kills a worker at a crash point. The other workers must repair the state. */
 
 import { Queue } from 'bullmq'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -16,7 +14,7 @@ import { eventually } from '../support/eventually.ts'
 import { type Process, startWorld, type World } from '../support/index.ts'
 import { keepListed } from '../support/keep-listed.ts'
 
-/** Milliseconds within which the workers must have repaired the state. */
+/** Maximum repair time in milliseconds. */
 const mendMs = 60_000
 
 export function describeCrashes(driverName: DriverName, points: readonly PodCrashPoint[]): void {
@@ -25,12 +23,12 @@ export function describeCrashes(driverName: DriverName, points: readonly PodCras
 
   beforeAll(async () => {
     world = await startWorld({ driver: driverName, apis: 0, workers: 0 })
-    // It claims existing warm pods. Each test configures which workers keep a pool.
+    // This API claims existing warm pods. Tests configure which workers keep a pool.
     await world.startApi(pool)
     driver = await openWorldDriver(world)
   })
   afterAll(async () => {
-    // The cleanup of the world checks for orphans only if it knows the workers.
+    // The cleanup only checks for orphans if the world knows a worker.
     await world.startWorker()
     await expectAgreement(world, driver)
     await driver.close()
@@ -39,22 +37,22 @@ export function describeCrashes(driverName: DriverName, points: readonly PodCras
 
   test.each(points)('rows and pods agree after a crash at "%s" and a Redis flush', async (point) => {
     const alice = await world.account()
-    // Nothing else may end the sandbox at its TTL before the crash point.
+    // The TTL must not end the sandbox before the crash point.
     const noSweep: Record<string, string> = point.startsWith('expire')
       ? { RECONCILE_INTERVAL_SECONDS: '3600' }
       : {}
     if (point === 'pool: the row is deleted, its pod is not') await leaveWarmPod(world)
     const doomed = await world.startDoomedWorker(point, keepsPool(point) ? pool : noSweep)
-    // This worker must notice the death on its own, so it was alive when the sandbox was requested.
+    // This worker must notice the death itself, so it was alive when the sandbox was requested.
     const sandboxId = await bringTo(point, world, alice, doomed, driver)
     expect(await doomed.ended).toBe('SIGKILL')
     await world.redis.flushall()
-    // The reconciler leaves newer rows to their jobs, which are lost.
+    // The reconciler leaves newer rows to their jobs, which are lost here.
     await moveClock(world.db, 10_000)
 
     const worker = await world.startWorker()
     if (sandboxId) await world.eventually(async () => isSettled(world, sandboxId), mendMs)
-    // None of the repairing workers keeps a pool.
+    // The repairing workers keep no pool.
     await world.eventually(async () => (await findWarmPods(world.db)).length === 0, mendMs)
     await expectAgreement(world, driver)
     if (sandboxId) await expectBilledOnce(world, alice, sandboxId, point)
@@ -63,7 +61,7 @@ export function describeCrashes(driverName: DriverName, points: readonly PodCras
 }
 
 const pool = { WARM_POOL_SIZE: '1' }
-/** The crash points of a worker that keeps a pool, except the one where it ends other workers' pods. */
+/** Crash points of a worker with a pool, except the one where it ends other workers' pods. */
 const keepsPool = (point: PodCrashPoint) =>
   /^(pool|claim|replace)/.test(point) && point !== 'pool: the row is deleted, its pod is not'
 
@@ -80,7 +78,7 @@ async function leaveWarmPod(world: World): Promise<void> {
   await worker.stop()
 }
 
-/** Triggers the actions that lead a worker to the crash point. @returns the affected sandbox, if any */
+/** Leads a worker to the crash point. @returns the affected sandbox, if any */
 async function bringTo(
   point: PodCrashPoint,
   world: World,
@@ -91,7 +89,7 @@ async function bringTo(
   if (point.startsWith('pool')) return undefined
   if (keepsPool(point)) {
     const warm = await awaitWarmPod(world)
-    // The pod is dead when it is claimed, and no worker may notice that earlier.
+    // The pod dies before it is claimed, and no worker may notice earlier.
     using _ = await keepListed(world)
     doomed.signal('SIGSTOP')
     if (point.startsWith('replace')) await driver.delete({ name: warm.name })
@@ -108,12 +106,12 @@ async function bringTo(
   if (isAboutCap)
     await world.db.query('update sandbox set expires_at = sandlot_now() where id = ?', [body.id])
   if (point.startsWith('expire')) await promoteExpiry(world, body.id)
-  // Without its delayed job, only the reconciler ends the sandbox.
+  // Without the delayed job, only the reconciler ends the sandbox.
   if (point.startsWith('reconcile')) await world.redis.flushall()
   return body.id
 }
 
-/** Promotes the delayed job immediately. */
+/** Runs the delayed job immediately. */
 async function promoteExpiry({ redis }: World, sandboxId: string): Promise<void> {
   const queue = new Queue(queueName, { connection: redis, prefix: queuePrefix })
   const isIts = ({ name, data }: { name: string; data: { sandboxId: string } }) =>
@@ -123,7 +121,7 @@ async function promoteExpiry({ redis }: World, sandboxId: string): Promise<void>
   await queue.close()
 }
 
-/** Whether the sandbox is either ready, or destroyed and cleaned up. */
+/** True if the sandbox is ready, or destroyed and cleaned up. */
 async function isSettled(world: World, sandboxId: string): Promise<boolean> {
   const sandbox = await findSandbox(world.db, sandboxId)
   return Boolean(sandbox?.destroyed_at ? sandbox.reaped_at : sandbox?.ready_at)
@@ -143,7 +141,7 @@ async function expectAgreement(world: World, driver: Driver): Promise<void> {
   }, mendMs)
 }
 
-/** The usage equals the time of the only sandbox in its pod, including a warm pod that died unused. */
+/** Usage must equal the time of the only sandbox in its pod. */
 async function expectBilledOnce(world: World, alice: Account, sandboxId: string, point: PodCrashPoint) {
   if (/^(create|claim|replace)/.test(point)) await alice.call('destroySandbox', { params: { id: sandboxId } })
   await world.eventually(async () => (await findSandbox(world.db, sandboxId))?.destroyed_at, mendMs)

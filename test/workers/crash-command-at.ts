@@ -1,6 +1,6 @@
 /**
- * Kills a worker while it starts or ends a command. The reported exit status must not change, no process may remain,
- * and the sandbox must keep running.
+ * Kills a worker while a command starts or ends.
+ * The reported exit status must not change, no process may remain, and the sandbox must keep running.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
@@ -16,7 +16,6 @@ interface Crash {
   request: ExecRequest
   /** The exit status that the client receives. */
   told: object
-  /** Whether the command has run. */
   hasRun: boolean
 }
 
@@ -72,7 +71,7 @@ export function describeCommandCrashes(driver: DriverName, points: readonly Comm
       expect(await doomed.ended).toBe('SIGKILL')
       expect(answer).toMatchObject(told)
 
-      // The registry forgets the dead worker, and the API soon considers unregistered workers lost.
+      // Unregistered workers are soon considered lost.
       await moveClockOfRedis(world.redis, world.settings.livenessTimeouts.stale)
       const worker = await world.startWorker(defaultLiveness)
       const { countOf, sh } = inside(alice, params)

@@ -1,4 +1,4 @@
-/** Kills a worker while it starts or ends a command. crash-points.soak.ts tests every point with each driver. */
+/** Kills a worker while a command starts or ends. crash-points.soak.ts tests all points and drivers. */
 import { describe } from 'vitest'
 import { describeCommandCrashes } from './crash-command-at.ts'
 

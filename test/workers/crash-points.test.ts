@@ -1,4 +1,4 @@
-/** Kills a worker at one crash point of each kind. crash-points.soak.ts tests all of them with each driver. */
+/** Kills a worker at one crash point of each kind. crash-points.soak.ts tests all points and drivers. */
 import { describe } from 'vitest'
 import { describeCrashes } from './crash-at.ts'
 

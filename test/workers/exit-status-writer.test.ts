@@ -16,12 +16,12 @@ async function crash(world: World) {
   await world.eventually(() => world.db.query('select 1'), soonMs)
 }
 
-/** A command that ends when this test decides, because the API cannot control it while PostgreSQL is unavailable. */
+/** Ends when a file exists, because the API cannot control commands without PostgreSQL. */
 const untilSaid = (word: string, code: number) => `until test -e ${word}; do sleep 0.1; done; exit ${code}`
 const say = (word: string) =>
   writeFileSync(join(world.folder, 'sandboxes', podName(params.id), 'workspace', word), '')
 
-/** The exit statuses by command ID, as the list endpoint returns them. */
+/** Exit statuses by command id, from the list endpoint. */
 const ends = async () => {
   const { body } = await alice.call('listExecs', { params, query: { limit: 100 } })
   return new Map(body.data.map(({ id, status, exit_code }) => [id, { status, exit_code }]))

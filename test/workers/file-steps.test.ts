@@ -1,6 +1,6 @@
 /**
- * A command of the client changes a file between any two steps of the script that check or change files. The result
- * must equal that of running the two in some order. The script runs in bash, whose DEBUG trap reports each step.
+ * A command changes a file between any two steps of the script that checks or changes files.
+ * The result must match some sequential order. A DEBUG trap in bash reports each step.
  */
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -66,7 +66,7 @@ test.concurrent.each([
   async (_name, script, names, change, isLost?: string) => {
     const [before, after, never] = await outcomesOf(names, script, change, ['before', 'after', 'never'])
     const known = [before!, after!, ...(isLost ? [never!] : [])].map(({ found }) => found)
-    // Before the change, each run takes the same steps as the run without a change.
+    // Until the change, each run takes the same steps as the unchanged run.
     const steps = Array.from({ length: never!.steps }, (_, index) => index + 1)
     expect(steps.length).toBeGreaterThan(3)
     const outcomes = await outcomesOf(names, script, change, steps)
@@ -82,12 +82,12 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(root, { recursive: true }))
 
-/** The moment of the change: before a step, before or after the whole script, or never. */
+/** Before a step, before or after the script, or never. */
 type Moment = number | 'before' | 'after' | 'never'
 
 /**
- * Counts the steps, and makes the change before step `at`. Shell built-ins that do not touch files are not steps.
- * Commands in `$( )` are reported separately, because they run in a subshell.
+ * Counts steps, and makes the change before step `at`. Shell built-ins that touch no files are not steps.
+ * Commands in `$( )` run in a subshell and are reported separately.
  */
 const traceSteps = `
 only_shell='^(([a-z]+=([$][(].*[)]|[$][{][^}]*[}]|[^ ]*) ?)+|\\[ (-n|-z|") ?.*|(case|return|umask|trap) .*|return)$'
@@ -102,7 +102,7 @@ set -T
 trap before_step DEBUG
 `
 
-/** One shell for all moments, because starting one for each took longer than the script. */
+/** Uses one shell for all moments, because starting a shell is slower than the script. */
 const atEachMoment = `
 for at in $MOMENTS; do
   cd "$FOLDER/$at" || exit
@@ -117,7 +117,7 @@ for at in $MOMENTS; do
   if [ "$at" = after ]; then eval "$CHANGE"; fi
 done`
 
-/** @param names of one file */
+/** @param names all names of one file */
 async function outcomesOf(names: string[], script: Script, change: string, moments: Moment[]) {
   const folder = mkdtempSync(join(root, 'case-'))
   for (const at of moments) prepare(join(folder, String(at)), names)

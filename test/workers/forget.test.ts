@@ -1,4 +1,4 @@
-/** Deletes expired records, and keeps those that are still needed. */
+/** Expired records are deleted, and others are kept. */
 import { encodeTime } from 'ulid'
 import { expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
@@ -8,7 +8,7 @@ const world = shareWorld()
 const dayMs = 24 * 60 * 60 * 1000
 const now = Date.now()
 
-/** An ID that was created so many days ago. */
+/** An id created this many days ago. */
 const idOf = (prefix: string, daysAgo: number, end: string) =>
   `${prefix}_${encodeTime(now - daysAgo * dayMs).toLowerCase()}${end.padStart(16, '0')}`
 
@@ -53,7 +53,7 @@ test('commands and metadata are deleted after a month, but usage records are kep
 test('old sandboxes are replaced with daily totals without changing the usage of any month', async () => {
   const alice = await world.account()
   const ageDays = 430
-  // The first of a month, UTC. A sandbox that runs past that midnight counts in two months and on two days.
+  // The first of a month, UTC. A sandbox that runs past midnight counts in two months and on two days.
   const then = new Date(now - ageDays * dayMs)
   const midnight = Date.UTC(then.getUTCFullYear(), then.getUTCMonth(), 1)
   const daysAgo = (now - midnight) / dayMs

@@ -1,4 +1,4 @@
-/** Commands that are reported as lost before they have started, and an API process that is itself frozen. */
+/** Commands are reported as lost before they start, and an API process is frozen. */
 import { expect, test } from 'vitest'
 import { bytesOf, readEvents } from '../support/events.ts'
 import { isSoak } from '../support/eventually.ts'
@@ -6,7 +6,6 @@ import { shareSandbox } from '../support/shared.ts'
 
 const { world, alice, params, sh } = shareSandbox()
 
-/** A lock that makes other processes wait until it is released. */
 async function locked<T>(table: string, work: (release: () => void) => Promise<T>): Promise<T> {
   const [held, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   const lock = world.db.transaction(async (db) => {
@@ -23,7 +22,7 @@ async function locked<T>(table: string, work: (release: () => void) => Promise<T
   }
 }
 
-/** Statements of a kind that wait for a lock. */
+/** Statements of this kind that wait for a lock. */
 const waiting = async (statement: string) => {
   const [row] = await world.db.query<{ count: string }>(
     `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
@@ -34,8 +33,7 @@ const waiting = async (statement: string) => {
 }
 
 /**
- * Starts one command of each kind. The gate starts only one, because PostgreSQL statements wait for a lock for at most
- * two seconds.
+ * Starts one command of each kind. The gate starts one, because statements wait for a lock for at most 2 s.
  * @returns the exit status that each client received
  */
 function startAll(name: string): Promise<{ id: string; status: string }>[] {
@@ -68,7 +66,7 @@ test.each(moments)(title, async ({ table, mode, statement }) => {
     await world.eventually(async () => (await waiting(statement)) >= most, 10_000)
     worker!.signal('SIGSTOP')
     try {
-      // PostgreSQL finishes statements of a frozen client, except those that exceed the lock timeout.
+      // PostgreSQL finishes a frozen client's statements, except those that exceed the lock timeout.
       release()
       return await Promise.all(answers)
     } finally {
@@ -77,7 +75,7 @@ test.each(moments)(title, async ({ table, mode, statement }) => {
     }
   })
   expect(told.map(({ status }) => status)).toEqual(told.map(() => 'lost'))
-  // The API considers the worker lost until it has answered again.
+  // The API considers the worker lost until the worker answers again.
   await world.eventually(() => sh('true').catch(() => undefined), 10_000)
   expect(await sh('sleep 1; ls')).toMatchObject({ status: 'exited', stdout: '' })
   const { data } = (await alice.call('listExecs', { params })).body
@@ -88,7 +86,7 @@ test.each(moments)(title, async ({ table, mode, statement }) => {
   }, 10_000)
 })
 
-// test/api/worker-health.test.ts has the deterministic part.
+// test/api/worker-health.test.ts tests the deterministic part.
 test.runIf(isSoak)(
   'an API process frozen together with a worker does not report commands as lost',
   async () => {
@@ -103,7 +101,7 @@ test.runIf(isSoak)(
         return stream
       }),
     )
-    // Like a suspended machine: an RPC is open when both freeze.
+    // Like a suspended machine: an RPC is open when both processes freeze.
     worker!.signal('SIGSTOP')
     await new Promise((resolve) => setTimeout(resolve, 1_500))
     api!.signal('SIGSTOP')

@@ -1,4 +1,4 @@
-/** A worker that freezes while it runs commands. Its connections stay open, but it does not answer. */
+/** A worker that freezes while commands run. Its connections stay open. */
 import { once } from 'node:events'
 import { expect, test } from 'vitest'
 import { WebSocket } from 'ws'
@@ -10,7 +10,7 @@ import { inside } from '../support/sandbox-commands.ts'
 import { shareWorld } from '../support/shared.ts'
 import type { World } from '../support/world.ts'
 
-/** Documented limits. */
+/** Documented limits in milliseconds. */
 const lostWithinMs = 5_000
 
 describeOnBothInSoak('a worker that is frozen under commands', (driver) => {
@@ -38,7 +38,7 @@ describeOnBothInSoak('a worker that is frozen under commands', (driver) => {
       expect(all.at(-1)!.data).toMatchObject({ stdout_bytes: 2, truncated: true })
       told.push(result, all.at(-1)!.data, await get(left.id))
     } finally {
-      // Before the reconciler has run.
+      // Resumes before the reconciler has run.
       frozen.signal('SIGCONT')
     }
     const check = async () => {
@@ -93,7 +93,7 @@ describeOnBothInSoak('a worker that is frozen under commands', (driver) => {
       ids.push(answer.body.id)
       const ofShell = { params: { ...params, exec_id: shell.id } }
       expect((await alice.call('getExec', ofShell)).body).toMatchObject({ status: 'lost' })
-      // No client waits for the command any more.
+      // No client waits for this command.
       expect((await run({ command: ['echo', 'on'] })).body).toMatchObject({
         status: 'exited',
         stdout: 'on\n',
@@ -106,7 +106,7 @@ describeOnBothInSoak('a worker that is frozen under commands', (driver) => {
     } finally {
       frozen.signal('SIGCONT')
     }
-    // The reported statuses do not change when the worker resumes and finds its commands killed.
+    // Reported statuses must not change when the worker resumes and finds killed commands.
     await world.eventually(async () => (await listWorkers(world)).length === 2, 10_000)
     await world.eventually(async () => {
       const ended = frozen.lines.filter(({ msg }) => isExit(msg)).map((line) => line.exec_id)
@@ -119,7 +119,7 @@ describeOnBothInSoak('a worker that is frozen under commands', (driver) => {
   })
 })
 
-/** Reports whether a worker logs this message when one of its commands has an exit status. */
+/** Whether a worker logs this message when a command has an exit status. */
 const isExit = (message: string) => message === 'a command ended' || message === 'a command is lost'
 
 const countRunning = async ({ db }: World): Promise<number> =>

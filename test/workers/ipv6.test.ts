@@ -1,4 +1,3 @@
-/** A worker with an IPv6 address, as in an IPv6 cluster. */
 import { networkInterfaces } from 'node:os'
 import { describe, expect, test } from 'vitest'
 import { shareSandbox } from '../support/shared.ts'

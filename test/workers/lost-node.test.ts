@@ -1,11 +1,11 @@
-/** Several pods that disappear at the same time without notice, as when their node fails. */
+/** Several pods disappear at once, as after a node failure. */
 import { expect, test } from 'vitest'
 import { findWarmPods } from '../../shared/data/warm-pods.ts'
 import { describeOnBothDriversAtOnce, openWorldDriver } from '../support/drivers.ts'
 import { losePod } from '../support/lost-pods.ts'
 import { shareWorld } from '../support/shared.ts'
 
-/** The time that ARCHITECTURE.md allows the reconciler. */
+/** Time that ARCHITECTURE.md allows the reconciler, in milliseconds. */
 const sweptMs = 60_000
 
 describeOnBothDriversAtOnce('a lost node', (driver) => {
@@ -23,7 +23,7 @@ describeOnBothDriversAtOnce('a lost node', (driver) => {
     await Promise.all(ids.map((id) => run(id)))
     await using of = await openWorldDriverOf()
     const pods = await world.eventually(async () => {
-      // A sandbox that was just created has no process yet that could be lost.
+      // A new sandbox has no process that could be lost.
       if (!(await findWarmPods(world.db)).some(({ ready_at }) => ready_at)) return undefined
       const living = (await of.driver.list()).filter(({ death }) => !death)
       const isWhole = ids.every((id) => living.some((pod) => pod.sandboxId === id)) && living.length === 4

@@ -1,4 +1,4 @@
-/** Commands whose worker died: the reported status, and killing the remaining processes. */
+/** Commands whose worker died: their status, and killing their processes. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
@@ -28,7 +28,7 @@ describeOnBothInSoak('a lost worker', (driver) => {
       readEvents(await alice.open('streamExec', { params: { ...params, exec_id: left.id } })),
     ]
     for (const stream of streams) await stream.until('stdout')
-    // Processes that a command detached on purpose belong to the sandbox, in their own process group.
+    // Detached processes have their own process group and belong to the sandbox.
     await sh('setsid sleep 8765 >/dev/null 2>&1 &')
     await world.eventually(async () => (await countOf('sleep 432[1]')) === 4, 10_000)
 
@@ -45,7 +45,7 @@ describeOnBothInSoak('a lost worker', (driver) => {
     for (const stream of streams) expect(stream.seen.at(-1)!.data).toMatchObject({ stdout_bytes: 3 })
     expectDurationBelow(performance.now() - killed, 5_000)
 
-    // The registry forgets the dead worker; live workers register again within a second.
+    // The dead worker is unregistered. Live workers register again within a second.
     await moveClockOfRedis(world.redis, world.settings.livenessTimeouts.stale)
     await world.startWorker(defaultLiveness)
     await world.eventually(async () => (await countOf('sleep 432[1]')) === 0, 30_000)
@@ -102,9 +102,9 @@ describe.concurrent('unregistered workers', () => {
         [params.id],
       )
       await world.db.query(`update exec set worker_id = 'wrk_gone' where id = ?`, [id])
-      // The reconciler has read the sandbox as running, and only has to write the exit status.
+      // The reconciler has read the sandbox as running, and is about to write the exit status.
       await world.eventually(async () => {
-        // Idle transactions are terminated after a while.
+        // PostgreSQL terminates idle transactions.
         await tx.query('select 1')
         return (await countOf('sleep 432[5]')) === 0
       }, 40_000)

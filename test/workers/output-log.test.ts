@@ -1,4 +1,4 @@
-/** The log of a running command's output, with readers and without. */
+/** Output of a running command, with and without readers. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { OutputOffset } from '../../shared/contract/exec-events.ts'
@@ -94,7 +94,7 @@ test('many small writes use little more memory than the bytes that they contain'
   expect(items).toBeLessThan(10)
 })
 
-/** Includes lengths around that of a block. */
+/** Includes lengths near the block size. */
 const lengths = fc.oneof(
   { weight: 8, arbitrary: fc.integer({ min: 1, max: 40 }) },
   { weight: 1, arbitrary: fc.integer({ min: 65_520, max: 65_550 }) },
@@ -102,7 +102,7 @@ const lengths = fc.oneof(
 )
 const plainWrites = fc.array(fc.tuple(fc.constantFrom(...names), lengths), { minLength: 1, maxLength: 60 })
 
-/** The printed bytes, one at a time. The case of the letter is its stream. */
+/** Printed bytes, one at a time. The letter case identifies the stream. */
 function printed(all: [StreamName, number][]): string {
   let seed = 1
   return all
@@ -198,7 +198,7 @@ test.each([
 ])('single bytes %s use no more memory than `keptBytes` reports', async (_, streamOf) => {
   const command = makeCommand()
   const before = memoryKept()
-  // Small slices of large chunks, like those received from a socket.
+  // Small slices of large chunks, as received from a socket.
   for (let round = 0; round < 100_000; round++) {
     await command.take(streamOf(round), Buffer.allocUnsafeSlow(1024).fill('x').subarray(0, 1))
   }

@@ -1,4 +1,4 @@
-/** The sentinel after a command's output on the stream of its slot. */
+/** The sentinel that ends a command's output. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { BoundedOutput } from '../../workers/shell/output.ts'
@@ -8,7 +8,6 @@ import { collectGarbage } from '../support/memory.ts'
 
 const mark = 'c0ffee'.repeat(5)
 
-/** Splits bytes into chunks at the given offsets. */
 function cut(bytes: Buffer, places: number[]): Buffer[] {
   const at = [...new Set(places.map((place) => place % (bytes.length + 1)))].sort((a, b) => a - b)
   return [0, ...at].map((from, index) => bytes.subarray(from, at[index] ?? bytes.length))
@@ -67,7 +66,7 @@ test('the scanner treats a sentinel that is followed by other bytes as output', 
     fc.property(fc.array(junk, { maxLength: 6 }), fc.array(fc.nat(), { maxLength: 12 }), (junks, places) => {
       const lines = junks.filter((text) => !/^ \d{1,3}\n/.test(text))
       const output = lines.map((text) => `${sentinelPrefix}${mark}${text}`).join('')
-      // A start of a line, which the following bytes could complete.
+      // The following bytes could complete a sentinel that the output begins.
       fc.pre(!new RegExp(`${mark} \\d{1,3}\\n`).test(output))
       const finder = new SentinelScanner(mark, 'status')
       let seen = ''

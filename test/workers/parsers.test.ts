@@ -1,7 +1,5 @@
 /**
- * Parsers of sandbox output give the same result for any chunk boundaries, and need memory proportional to their input
- * for the worst content. See output.test.ts and output-log.test.ts for sentinels and output, redactor.test.ts for
- * secrets.
+ * Parsers of sandbox output do not depend on chunk boundaries, and need memory proportional to their input.
  */
 import type { IncomingMessage } from 'node:http'
 import { PassThrough, type Readable } from 'node:stream'
@@ -105,12 +103,12 @@ test('single pending bytes use little more memory than their size', () => {
     output.stream.destroy()
     return kept
   }
-  // Code compiled during the test and garbage of another test only increase the value.
+  // Compiled code and garbage of other tests can only increase the value.
   const kept = Array.from({ length: 5 }, measure)
   expect(Math.min(...kept.map(Math.abs))).toBeLessThan(2 * 1024 * 1024)
 })
 
-/** A stream of events as `EventSource` parses it. */
+/** Parses events like `EventSource`. */
 function readEvents(text: string): { id?: string; event?: string; data?: string }[] {
   return text
     .split('\n\n')

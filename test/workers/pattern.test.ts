@@ -1,4 +1,3 @@
-/** Glob patterns: matching and its maximum time. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { makeMatcher } from '../../workers/files/matcher.ts'
@@ -79,7 +78,7 @@ test('any pattern matches the same paths as an exhaustive reference matcher', ()
     '\\',
   ]
   const pattern = fc.string({ unit: fc.constantFrom(...words), minLength: 1, maxLength: 12 })
-  // Many alternatives, whose states exceed the bits of a word.
+  // Many alternatives, so that their states exceed one machine word.
   const patterns = fc.oneof(
     pattern,
     fc.array(pattern, { minLength: 5, maxLength: 12 }).map((all) => `{${all}}`),
@@ -121,6 +120,7 @@ test('patterns with many alternatives are parsed and matched quickly', () => {
   const matching = () => {
     for (let index = 0; index < 10_000; index++) match(`${'a'.repeat(240)}${index}`)
   }
-  // Matching is cooperative, so it need not be faster. Twice as many alternatives blocked a worker for 5 s.
+  // Matching yields to other work, so more speed is unnecessary. Before, this pattern blocked a worker for 5
+  // s.
   expect(processorMs(matching)).toBeLessThan(2_000)
 })

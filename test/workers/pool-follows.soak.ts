@@ -1,4 +1,4 @@
-/** The size of the warm pool by demand, its refill next to cold creates, and its slot owners. */
+/** The warm pool follows demand and yields to cold creates. */
 
 import { Queue } from 'bullmq'
 import { expect, test } from 'vitest'
@@ -15,9 +15,9 @@ import { hasCluster } from '../support/cluster.ts'
 import { type Process, startWorld, type World } from '../support/index.ts'
 import { sumUp } from '../support/metrics.ts'
 
-/** For background work of the workers, including cold pods on Kubernetes. */
+/** Time for background work, including cold pods on Kubernetes, in milliseconds. */
 const soonMs = 60_000
-/** They run concurrently, because they mostly wait. */
+/** Concurrent, because the tests mostly wait. */
 const aside = { concurrent: true }
 
 test(
@@ -37,7 +37,7 @@ test(
     await awaitPods(world, low)
     await awaitWanted(world, low)
 
-    // The clock is stopped, so that the burst happens at one moment on any machine.
+    // With a stopped clock, the whole burst has the same time.
     const rush = Date.now() + 60_000
     await setClock(world.db, new Date(rush - demandLimits.burstMs))
     await create(alice, 'free')
@@ -47,12 +47,12 @@ test(
     await awaitPods(world, grown)
     await awaitWanted(world, grown)
 
-    // Longer than the interval of the pool's decisions, so that the test would notice early shrinking.
+    // Longer than the interval between the pool's decisions, so that early shrinking would be noticed.
     await setClock(world.db, new Date(rush + demandLimits.memoryMs - 6_000), { running: true })
     await world.startWorker()
     await awaitPods(world, low)
     expect((await readClock(world.db)).getTime()).toBeGreaterThan(rush + demandLimits.memoryMs)
-    // Only the deciding worker exports the metric.
+    // Only the deciding worker exports this metric.
     await awaitWanted(world, low)
   },
 )
@@ -65,14 +65,14 @@ test('the pool refill waits up to 10 s for a cold create', aside, async () => {
       SANDBOX_IMAGES: 'pooled,cold',
       WARM_POOL_SIZE: String(size),
       QUOTA_CONCURRENT_SANDBOXES: '10',
-      // It would start pods without the queue.
+      // The reconciler would start pods without the queue.
       RECONCILE_INTERVAL_SECONDS: '3600',
     },
   })
   const alice = await world.account()
   await awaitPods(world, { pooled: size })
   const queue = new Queue(queueName, { connection: world.redis, prefix: queuePrefix })
-  // No worker takes the job of the create, as if all were busy.
+  // No worker takes the create's job, as if all workers were busy.
   await queue.pause()
   const { body: waiting } = await alice.call('createSandbox', {
     body: { image: 'cold' },
@@ -108,7 +108,7 @@ test("the first command in a claimed pod finds a slot at the pod's owner", onClu
     const entries = await listWorkers(world)
     return names.filter((name) => inOrderFor(name, entries)[0]!.url === worker.callsUrl).length
   }
-  // A slot of a worker that considered itself the owner before it knew the others is closed after a minute.
+  // After a minute, a worker closes slots of sandboxes that it no longer owns.
   await world.eventually(async () => {
     const names = (await awaitPods(world, { [image]: size })).map(({ name }) => name)
     for (const worker of world.workers) {
@@ -136,7 +136,7 @@ test("the first command in a claimed pod finds a slot at the pod's owner", onClu
 const create = async (account: Account, image: string) =>
   (await account.call('createSandbox', { body: { image } })).body
 
-/** The warm pods, oldest first, once each image has the expected number and all can be claimed. */
+/** Waits until each image has this number of claimable pods. @returns the pods, oldest first */
 const awaitPods = (world: World, sizes: Record<string, number>): Promise<WarmPod[]> =>
   world.eventually(async () => {
     const rows = await findWarmPods(world.db)
@@ -145,7 +145,7 @@ const awaitPods = (world: World, sizes: Record<string, number>): Promise<WarmPod
     return isRight ? rows : undefined
   }, soonMs)
 
-/** Resolves when the sum of the metrics of all workers has these pool sizes. */
+/** Waits until the workers' metrics add up to these pool sizes. */
 const awaitWanted = (world: World, sizes: Record<string, number>): Promise<true> =>
   world.eventually(async () => {
     expect(await sumUp(urlsOf(world.workers), 'sandlot_pool_pods', 'image', 'state="wanted"')).toEqual(sizes)

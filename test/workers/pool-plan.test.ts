@@ -1,4 +1,4 @@
-/** The decisions of the pool: which pods to create and to delete. */
+/** Which pods the pool creates and deletes. */
 
 import { expect, test } from 'vitest'
 import type { WarmPodRow as WarmPod } from '../../shared/data/warm-pods.ts'

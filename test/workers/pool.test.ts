@@ -1,4 +1,4 @@
-/** The warm pool: filling, claims, replacement, and the effective settings. The gate runs three of the tests. */
+/** Filling, claiming, replacing and configuring warm pods. The gate runs three of these tests. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { markDestroyed } from '../../shared/data/sandbox-writes.ts'
 import { findSandbox } from '../../shared/data/sandboxes.ts'
@@ -16,9 +16,9 @@ import { sumUp } from '../support/metrics.ts'
 
 const size = 2
 const capSeconds = 600
-/** For background work of the workers, including a cold pod on Kubernetes. */
+/** Time for background work, including a cold pod on Kubernetes, in milliseconds. */
 const soonMs = 60_000
-/** They take long for pods or need many random attempts. */
+/** Slow tests, or tests that need many random attempts. */
 const inSoak = test.runIf(isSoak)
 
 describeOnBothInSoakAtOnce('the warm pool', (driverName) => {
@@ -44,7 +44,7 @@ describeOnBothInSoakAtOnce('the warm pool', (driverName) => {
     await world?.[Symbol.asyncDispose]()
   })
 
-  /** The names of the pods that can be claimed, once their number is as expected and no others exist. */
+  /** Waits for exactly this number of claimable pods. @returns their names */
   const full = (count = size): Promise<string[]> =>
     world.eventually(async () => {
       const rows = await findWarmPods(world.db)
@@ -60,7 +60,7 @@ describeOnBothInSoakAtOnce('the warm pool', (driverName) => {
     await alice.call('destroySandbox', { params: { id } })
     await world.eventually(async () => (await rowOf(id)).reaped_at, soonMs)
   }
-  /** Only the API changes state during this. */
+  /** During the work, only the API changes state. */
   async function whileWorkersAreFrozen<T>(work: () => Promise<T>): Promise<T> {
     // A create requires a live worker.
     using _ = await keepListed(world)
@@ -90,7 +90,7 @@ describeOnBothInSoakAtOnce('the warm pool', (driverName) => {
       return { ...created, withoutWorkersSeconds: await lifeOf(world, pod_name!) }
     })
     expect(status).toBe(201)
-    // The limit in docs/reliability.md for a claimed pod whose deadline no worker could set.
+    // docs/reliability.md has this limit for a claimed pod without a deadline.
     expect(withoutWorkersSeconds).toBe(capSeconds + 3_600)
     expect(body.timings).toMatchObject({ pod: 'claimed', claimed_ms: expect.any(Number) })
     const row = await rowOf(body.id)
@@ -104,7 +104,7 @@ describeOnBothInSoakAtOnce('the warm pool', (driverName) => {
     expect(pod).toMatchObject({ name: row.pod_name, sandboxId: body.id })
     if (world.cluster) await expectIsolated(world, row.pod_name!, secret)
 
-    // The claimed pod is replaced and never claimed again.
+    // The claimed pod is replaced, and never claimed again.
     const after = await full()
     expect(after).not.toContain(row.pod_name)
     await destroy(body.id)
@@ -119,7 +119,7 @@ describeOnBothInSoakAtOnce('the warm pool', (driverName) => {
     const { body } = await alice.call('createSandbox')
     expect(body.timings.pod).toBe('claimed')
     await exec(body.id, 'true')
-    // Long before its job is due. From now on, only the pod's deadline enforces the TTL.
+    // From now on, only the pod's deadline enforces the TTL.
     const { pod_uid, timings } = await rowOf(body.id)
     expect(timings.assigned_ms).toEqual(expect.any(Number))
     expect((await driver.list()).find(({ uid }) => uid === pod_uid)).toMatchObject({ sandboxId: body.id })
@@ -208,7 +208,7 @@ describeOnBothInSoakAtOnce('the warm pool', (driverName) => {
   )
 })
 
-/** @returns seconds from the start of a pod to its deadline */
+/** @returns seconds from a pod's start to its deadline */
 async function lifeOf({ cluster, settings }: World, name: string): Promise<number> {
   if (!cluster) {
     const pod = await readPod(settings.local.directory, name)
@@ -219,7 +219,7 @@ async function lifeOf({ cluster, settings }: World, name: string): Promise<numbe
   return spec!.activeDeadlineSeconds! - 1
 }
 
-/** The labels that the policies select are unchanged, and the pod contains no part of the request. */
+/** The policies' labels are unchanged, and the pod contains no part of the request. */
 async function expectIsolated({ cluster }: World, name: string, secret: string): Promise<void> {
   const { api, namespace, env } = cluster!
   const pod = await api.readNamespacedPod({ name, namespace })
@@ -237,7 +237,7 @@ async function expectIsolated({ cluster }: World, name: string, secret: string):
   expect(items.length).toBeGreaterThan(0)
 }
 
-/** Clients alternate between accounts, and each create uses another API process than the previous one. */
+/** Alternates between accounts and API processes. */
 async function createAtOnce(world: World, creates: number) {
   const accounts = await Promise.all(Array.from({ length: 6 }, () => world.account()))
   const answers = await Promise.all(
@@ -269,7 +269,7 @@ inSoak(
       return isFull ? rows.map(({ name }) => name) : undefined
     }, soonMs)
     const { claimed, podNames } = await createAtOnce(world, 30)
-    // Some creates may have claimed pods of the refill.
+    // Some creates may have claimed new pods of the refill.
     expect(claimed).toBeGreaterThanOrEqual(pods)
     expect(podNames).toEqual(expect.arrayContaining(warm))
     const urls = world.apis.map(({ internalUrl }) => internalUrl)
@@ -281,7 +281,7 @@ inSoak(
   'only the newest of several workers with different settings creates pods, from its first second on',
   async () => {
     await using world = await startWorld({ env: { WARM_POOL_SIZE: '3' } })
-    // The row of a pod is deleted when it is replaced. Kept here in the order of creation.
+    // Replaced pods lose their rows, so the test records all pods in order of creation.
     await world.db.query('create table made (at bigserial, fingerprint text)')
     await world.db.query(
       `create rule keep as on insert to warm_pod do also insert into made (fingerprint) values (new.fingerprint)`,

@@ -7,7 +7,7 @@ import { startWorld, type World } from '../support/index.ts'
 
 const atOnce = { local: 12, kubernetes: 8 }
 
-/** The stages of the create at which the destroy is sent, so that every stage is tested on any machine. */
+/** Stages of the create at which the destroy is sent. */
 const stages = ['at once', 'any time', 'the pod is there', 'ready'] as const
 
 async function reach(stage: (typeof stages)[number], world: World, id: string, round: number) {
@@ -18,7 +18,7 @@ async function reach(stage: (typeof stages)[number], world: World, id: string, r
     await world.eventually(async () => (await findSandbox(world.db, id))?.ready_at, 60_000)
 }
 
-/** @throws when a pod, an unfinished row or a difference in usage remains */
+/** @throws if a pod, an unfinished row or a usage difference remains */
 export async function raceCreatesAndDestroys(driver: DriverName, rounds: number): Promise<void> {
   await using world = await startWorld({
     driver,
@@ -45,7 +45,7 @@ export async function raceCreatesAndDestroys(driver: DriverName, rounds: number)
   }
   expect(await count('destroyed_at is null')).toBe(0)
   await world.eventually(async () => (await count('reaped_at is null')) === 0, 60_000)
-  // Some sandboxes must have been destroyed before they were ready, and some after.
+  // Some sandboxes must be destroyed before they are ready, and some after.
   expect(await count('ready_at is null')).toBeGreaterThan(0)
   expect(await count('ready_at is not null')).toBeGreaterThan(0)
   const [billed] = await world.db.query<{ ms: string }>(

@@ -1,4 +1,4 @@
-/** Races creates against destroys of the same sandbox, with random delays. */
+/** Races creates against destroys with random delays. */
 import { test } from 'vitest'
 import { describeOnBothDrivers } from '../support/drivers.ts'
 import { raceCreatesAndDestroys } from './race.ts'

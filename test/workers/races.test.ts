@@ -1,4 +1,4 @@
-/** A few races of a create against a destroy, at every stage. races.soak.ts has many, with each driver. */
+/** Races a create against a destroy at every stage. races.soak.ts has more rounds. */
 import { test } from 'vitest'
 import { raceCreatesAndDestroys } from './race.ts'
 

@@ -1,4 +1,4 @@
-/** The reconciler's decisions about a sandbox, from its row and its pod. */
+/** What the reconciler does with a sandbox, given the row and the pod. */
 
 import { expect, test } from 'vitest'
 import type { SandboxRow } from '../../shared/data/sandboxes.ts'

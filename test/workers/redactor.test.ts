@@ -1,4 +1,4 @@
-/** Redacts secrets in output, independently of the chunk boundaries. */
+/** Redaction of secrets does not depend on chunk boundaries. */
 import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
@@ -68,7 +68,7 @@ test.each([
   for (const length of [1, 2, 3, 5, 7, 8, 9]) expect(await redact(defined, text, [length])).toBe(expected)
 })
 
-/** A reference implementation: every occurrence of every value covers its bytes. */
+/** Reference implementation: replaces all bytes covered by any occurrence of any value. */
 function plain(secrets: Record<string, string>, text: string): string {
   const covered = new Array<boolean>(text.length).fill(false)
   for (const value of Object.values(secrets)) {
@@ -87,7 +87,7 @@ describe('random values and overlapping texts', () => {
   const secrets = values.map((values) =>
     Object.fromEntries(values.map((value, at) => [String.fromCharCode(65 + at), value])),
   )
-  // Some values are inserted, so that most texts contain one.
+  // Inserts values, so that most texts contain one.
   const texts = fc.array(fc.oneof(letters, fc.constantFrom('c', 'ab', 'bbbb')), { maxLength: 30 })
 
   test('the redactor replaces every byte of a value and no other bytes', async () => {
@@ -149,19 +149,19 @@ test('the redactor quickly finds values that are expensive to match', async () =
   const pushing = () => {
     for (let turn = 0; turn < 8; turn++) redactor.push(chunk)
   }
-  // 8 MiB take about 0.1 s, or minutes if the time were quadratic.
+  // Takes about 0.1 s. Quadratic time would take minutes.
   expect(processorMs(pushing)).toBeLessThan(5_000)
 })
 
 test('the redactor stays fast on expensive values that arrive byte by byte', async () => {
-  // All of it may become the long value, and within it the short ones are found again and again.
+  // The whole text may become the long value, and contains the short values many times.
   const secrets = { A: 'abababab', B: 'babababa', C: `${'ab'.repeat(16_000)}x` }
   const redactor = new Redactor(await buildPatterns(secrets))
   const byte = { a: Buffer.from('a'), b: Buffer.from('b') }
   const pushing = () => {
     for (let turn = 0; turn < 100_000; turn++) redactor.push(turn % 2 ? byte.b : byte.a)
   }
-  // About 0.1 s, or 13 s if the held bytes were copied for each value.
+  // Takes about 0.1 s. Copying the held bytes for each value would take 13 s.
   expect(processorMs(pushing)).toBeLessThan(4_000)
 })
 
@@ -186,12 +186,12 @@ test.each(kinds)(
     const stops = followStops()
     const sought = await buildPatterns(secrets, { byLine: true })
     expect(stops.end()).toBeLessThan(500)
-    // V8 frees the memory of collected buffers on another thread, some time after the collection.
+    // V8 frees collected buffers on another thread, with a delay.
     const grown = () => {
       collectGarbage()
       return process.memoryUsage().arrayBuffers - before
     }
-    // Small buffers are taken from Node's pool.
+    // Node allocates small buffers from a pool.
     await eventually(() => grown() <= sought!.automaton.bytes + 64 * 1024, 5_000)
     expect(grown()).toBeLessThan(6 * 1024 * 1024)
     const shown = new Redactor(sought).push(Buffer.from(`x${secrets.S1}\0`)).toString('latin1')
@@ -199,7 +199,7 @@ test.each(kinds)(
   },
 )
 
-/** @returns the maximum processor time between two event-loop iterations, in milliseconds */
+/** @returns the maximum CPU time between two event-loop iterations, in milliseconds */
 function followStops() {
   let most = 0
   let last = process.cpuUsage()

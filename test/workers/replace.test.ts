@@ -1,4 +1,3 @@
-/** Replaces text in a file for an edit. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Steps } from '../../workers/files/cooperative.ts'

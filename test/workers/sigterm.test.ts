@@ -1,5 +1,6 @@
 /**
- * Workers that receive SIGTERM: they finish their commands, and others take over. Concurrent, because most tests wait.
+ * Workers finish their commands after SIGTERM, and other workers take over. Concurrent, because the tests
+ * mostly wait.
  */
 import { expect, test } from 'vitest'
 import { defaultSeconds, livenessTimeoutsOf } from '../../shared/platform/liveness-timeouts.ts'
@@ -9,7 +10,7 @@ import { defaultLiveness } from '../support/eventually.ts'
 import { type Process, startWorld } from '../support/index.ts'
 import { newWebSocket, untilOpen } from '../support/web-socket.ts'
 
-/** The commands end when the test decides, and not when the drain of a worker times out. */
+/** The test ends the commands before the drain times out. */
 const env = { DRAIN_SECONDS: '120' }
 const untilGo = 'echo begun; until test -e go; do sleep 0.1; done; echo finished'
 

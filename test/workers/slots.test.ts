@@ -1,4 +1,4 @@
-/** Slots that are opened in advance (workers/shell/slot-pool.ts), in real pods. */
+/** Pre-opened slots (workers/shell/slot-pool.ts) in real pods. */
 import { pino } from 'pino'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { openMetrics } from '../../shared/platform/metrics.ts'
@@ -19,7 +19,7 @@ import { changed, describeInSandboxes, type Sandboxes } from '../support/sandbox
 
 const log = pino({ level: 'silent' })
 
-/** A driver that counts the processes that it opens. */
+/** Counts the processes that the driver opens. */
 function counting(driver: Driver) {
   const counter = { starts: 0 }
   const start: Driver['start'] = (...args) => {
@@ -43,7 +43,6 @@ describeInSandboxes('slots', (open) => {
   let pod: Pod
   let pool: SlotPool | undefined
 
-  /** Returns a pool together with its metrics. */
   const makePool = (more: Partial<SlotPoolOptions> = {}) => {
     const metrics = openMetrics('test')
     pool = new SlotPool({ driver: sandboxes.driver, log, metrics, ...more })
@@ -53,7 +52,7 @@ describeInSandboxes('slots', (open) => {
     }
     return { pool, count }
   }
-  /** The number of waiting shells in the pod, without the one that counts them. */
+  /** Number of waiting shells, except the one that counts them. */
   const waiting = async () => {
     const look = "grep -l 'IFS= read' /proc/[0-9]*/cmdline 2>/dev/null | wc -l"
     return Number((await run(sandboxes.driver, pod, shell(look.replace('IFS=', '[I]FS=')))).stdout)
@@ -83,7 +82,7 @@ describeInSandboxes('slots', (open) => {
     await eventually(async () => (await waiting()) === 3, 10_000)
   })
 
-  // Whether a pod kills runc's process instead of a shell is random. The soak `sandbox-exhausted` covers it.
+  // Whether a pod kills runc instead of a shell is random. The soak `sandbox-exhausted` covers that.
   test.each([
     ['exec failed: unable to start container process: read init-p: connection reset by peer', PodExhausted],
     ['read tcp: connection reset by peer', DriverUnavailable],
@@ -235,7 +234,7 @@ describeInSandboxes('slots', (open) => {
       const { promise: later, resolve: proceed } = Promise.withResolvers<void>()
       const answers = [later, Promise.resolve()]
       const silent = slowly({
-        // The slots that are opened in advance do not answer either.
+        // Pre-opened slots do not answer either.
         async start(...args) {
           await (answers.shift() ?? new Promise(() => {}))
           return await driver.start(...args)

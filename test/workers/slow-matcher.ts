@@ -1,4 +1,4 @@
-/** A reference implementation of glob patterns, as simple as possible and without regard to time. */
+/** A simple reference implementation of glob patterns, without regard to speed. */
 import type { Part, Pattern, Token } from '../../workers/files/pattern.ts'
 
 export const matchesSlowly = ({ alternatives }: Pattern, path: string, dots: boolean): boolean =>

@@ -1,4 +1,4 @@
-/** A worker that freezes in the middle of a job, and resumes after other workers have finished that job. */
+/** A worker freezes in the middle of a job, and resumes after other workers have finished that job. */
 
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { findSandbox } from '../../shared/data/sandboxes.ts'
@@ -7,9 +7,9 @@ import { describeOnBothInSoakAtOnce } from '../support/drivers.ts'
 import { startWorld, type World } from '../support/index.ts'
 import { inside } from '../support/sandbox-commands.ts'
 
-/** For background work of the workers, including cold pods on Kubernetes. */
+/** Time for background work, including cold pods on Kubernetes, in milliseconds. */
 const soonMs = 60_000
-/** The timeout of the worker that resumes too late. All others have enough time. */
+/** Start timeout of the worker that resumes too late. The others have enough time. */
 const startSeconds = 15
 
 describeOnBothInSoakAtOnce('a worker that wakes late', (driver) => {
@@ -43,7 +43,7 @@ describeOnBothInSoakAtOnce('a worker that wakes late', (driver) => {
     await Promise.all([maker.stop(), other.stop()])
   })
 
-  // Only Kubernetes refuses a late start.
+  // Only Kubernetes rejects a late start.
   test.skipIf(driver === 'local')(
     'a resumed worker does not end a running sandbox whose start it considers failed',
     async () => {
@@ -52,7 +52,7 @@ describeOnBothInSoakAtOnce('a worker that wakes late', (driver) => {
       const starter = await world.startFreezingWorker('create: the uid is recorded, the pod is not ready', {
         SANDBOX_START_SECONDS: String(startSeconds),
       })
-      // It keeps no pool and deletes the previous one, because a claim would need no start.
+      // Removes the pool, because claiming a warm pod needs no start.
       await world.eventually(async () => (await findWarmPods(world.db)).length === 0, soonMs)
       const { body: params } = await alice.call('createSandbox', { headers: { prefer: 'respond-async' } })
       await world.eventually(() => starter.isFrozen(), soonMs)

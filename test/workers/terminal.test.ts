@@ -1,4 +1,4 @@
-/** A command with a terminal (workers/shell/terminal.ts), in real sandboxes. */
+/** Terminals (workers/shell/terminal.ts) in real sandboxes. */
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Driver, DriverUnavailable, type Pod } from '../../workers/drivers/driver.ts'
@@ -97,7 +97,7 @@ describeInSandboxes('terminals', (open) => {
   })
 
   test("only the file's owner can read the file that contains a terminal's command", async () => {
-    // This driver starts no shell on the terminal, so the file remains for inspection.
+    // This driver starts no shell on the terminal, so that the file can be inspected.
     const halfway = changed(driver, {
       start: async (where, argv, options) => {
         if (!options?.tty) return driver.start(where, argv, options)

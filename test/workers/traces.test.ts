@@ -1,4 +1,3 @@
-/** Traces of commands on a cluster. */
 import { describe, expect, test } from 'vitest'
 import { hasCluster } from '../support/cluster.ts'
 import { shareSandbox } from '../support/shared.ts'

@@ -1,4 +1,4 @@
-/** A sandbox ends at its expires_at in each of three ways while the other two are disabled. */
+/** Three mechanisms end a sandbox at its expires_at. Each test disables two of them. */
 import { Queue } from 'bullmq'
 import { expect, test } from 'vitest'
 import { findSandbox } from '../../shared/data/sandboxes.ts'
@@ -8,9 +8,9 @@ import { describeOnBothDriversAtOnce, openWorldDriver } from '../support/drivers
 import { shareWorld } from '../support/shared.ts'
 import type { World } from '../support/world.ts'
 
-/** Longer than a pod takes to start on a busy node, so that the test can observe the running sandbox. */
+/** Longer than a slow pod start, so that the running sandbox can be observed. */
 const capSeconds = 12
-/** Longer than the test, so that the reconciler runs only in workers with another interval. */
+/** Exceeds the test's duration, so the reconciler runs only in workers with a shorter interval. */
 const env = { SANDBOX_MAX_SECONDS: String(capSeconds), RECONCILE_INTERVAL_SECONDS: '3600' }
 const sweeping = { RECONCILE_INTERVAL_SECONDS: '1' }
 
@@ -25,7 +25,7 @@ describeOnBothDriversAtOnce('the cap', (driver) => {
       const queue = new Queue(queueName, { connection: world.redis as never, prefix: queuePrefix })
       const job = (await queue.getDelayed()).find(({ data }) => data.sandboxId === sandboxId)!
       expect([job.name, job.delay]).toEqual(['expire', capSeconds * 1000])
-      // Promotes the job as if its delay were over. The delay itself is BullMQ's responsibility.
+      // Promotes the job as if the delay were over. BullMQ is responsible for the delay.
       await letTimeBeUp(sandboxId)
       await job.promote()
       await queue.close()
@@ -36,7 +36,7 @@ describeOnBothDriversAtOnce('the cap', (driver) => {
       await world.startWorker(sweeping)
       const sandboxId = await create(world)
       await world.redis.flushall()
-      // Only the reconciler reads this, so the test need not wait until then.
+      // Only the reconciler reads this value, so the test does not wait.
       await letTimeBeUp(sandboxId)
       await expectExpired(world, sandboxId)
     })
@@ -60,7 +60,7 @@ describeOnBothDriversAtOnce('the cap', (driver) => {
       } finally {
         await looking.close()
       }
-      // No worker was running. The first one that starts ends the row, and does not bill more than the TTL.
+      // No worker was running. The first worker to start ends the sandbox and bills at most the TTL.
       expect((await findSandbox(world.db, sandboxId))?.destroyed_at).toBeNull()
       await world.startWorker(sweeping)
       await expectExpired(world, sandboxId)

@@ -49,7 +49,7 @@ async function confirmIntent({ options, ask }: Invocation<Options>, email: strin
   if (typed.trim().toLowerCase() !== email) throw new CliError('failed', otherwise)
 }
 
-/** Returns the id of the account that owns the saved key, or undefined if the saved key is not in use. */
+/** Returns undefined if the saved key is not in use. */
 async function accountOfKey({ settings, api }: Invocation<Options>): Promise<string | undefined> {
   const key = await settings.findKey(await settings.baseUrl())
   if (key === undefined || key.value !== (await settings.saved()).api_key) return undefined

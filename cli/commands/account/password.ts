@@ -27,7 +27,7 @@ export const define = defineCommand<CredentialOptions>({
     const token = kept ?? (await api.call('logIn', { body: { email, password } })).token
     const body = { current_password: password, new_password: newPassword }
     const changed = await api.call('changePassword', { body, token })
-    // Do not restore a login that a concurrent logout removed.
+    // A concurrent logout may have removed the login.
     if (kept !== undefined)
       await settings.save((saved) => (saved.token === kept ? savedLogin(changed) : undefined))
     const { account } = changed

@@ -1,7 +1,7 @@
 import type { Allowlist } from '../../../shared/contract/allowlist.ts'
 import type { Output } from '../../core/output.ts'
 
-/** Prints an allowlist. Writes only the entries to stdout, so the output can be piped to `allowlist set --file -`. */
+/** Only entries go to stdout, so the output can be piped to `allowlist set --file -`. */
 export function showAllowlist(allowlist: Allowlist, output: Output): void {
   const { commands, warnings, refusals } = allowlist
   output.result(allowlist, (commands ?? []).map((entry) => `${entry}\n`).join(''))

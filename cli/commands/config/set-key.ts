@@ -58,10 +58,7 @@ used only if no address is saved.`,
   },
 })
 
-/**
- * Checks the format of an API key.
- * @throws {CliError} `usage`; the message omits the argument, because it might be a different secret
- */
+/** @throws {CliError} `usage`. The message omits the argument, which might be a different secret. */
 function requireKeyFormat(text: string): void {
   if (text.startsWith(prefix) && /^[0-9A-Za-z]{49}$/.test(text.slice(prefix.length))) return
   throw new CliError(

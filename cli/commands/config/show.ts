@@ -13,10 +13,7 @@ export const define = defineCommand({
   fields: ['base_url', 'api_key', 'session', 'file', 'profile', 'profiles'],
   handle: async ({ settings, output }) => {
     const problems: CliError[] = []
-    /**
-     * Runs a function. If it throws, records the error and returns undefined, so that the other settings are still
-     * shown.
-     */
+    /** Records an error and returns undefined, so that the other settings are still shown. */
     async function attempt<T>(read: () => T | Promise<T>): Promise<T | undefined> {
       try {
         return await read()
@@ -27,7 +24,6 @@ export const define = defineCommand({
     }
     const url = await attempt(() => settings.find('url'))
     const session = await chosenSession(settings)
-    // A rejected address is not shown as a setting.
     const address = url && (await attempt(() => readAddress(url.value, url.source)))
     const api_key = mask(await attempt(() => settings.findKey(address)))
     const saved = (await attempt(() => settings.savedKeys())) ?? []

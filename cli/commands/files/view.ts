@@ -36,7 +36,7 @@ with a complete line; the exit code is 9 if it was cut.`,
   },
 })
 
-/** Cuts the content after its last complete line. Content without a line break is returned unchanged. */
+/** Removes an incomplete last line. Content without line breaks is unchanged. */
 function endingWithLine(file: FileView): FileView {
   const bytes = Buffer.from(file.content, file.encoding)
   const end = bytes.lastIndexOf('\n') + 1

@@ -40,7 +40,7 @@ export const define = defineCommand<Options>({
     const { options, settings, api, output } = invocation
     const { name, ttl, scope, save } = options
     const lifeMs = ttl === undefined ? undefined : readDuration(ttl, '--ttl')
-    // Fail before creating the key if the settings file cannot be read.
+    // Fails before creating the key if the settings file cannot be read.
     if (save) await settings.saved()
     const base_url = await settings.baseUrl()
     const token = await logIn(invocation)

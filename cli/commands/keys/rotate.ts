@@ -24,7 +24,7 @@ export const define = defineCommand<CredentialOptions & { overlap: string; save?
   handle: async (invocation) => {
     const { args, options, settings, api, output } = invocation
     const overlap_seconds = Math.ceil(readWait(options.overlap, '--overlap') / 1000)
-    // Fail before creating the key if the settings file cannot be read.
+    // Fails before creating the key if the settings file cannot be read.
     if (options.save) await settings.saved()
     const base_url = await settings.baseUrl()
     const token = await logIn(invocation)

@@ -46,7 +46,7 @@ started only with --yes.`,
   },
 })
 
-/** Returns the entries to test. @throws {CliError} if there are none */
+/** @throws {CliError} if there are no entries to test */
 async function chooseSpots({ args, options, settings, output }: Invocation<Options>) {
   const { scope, name } = options
   const [target] = args
@@ -73,7 +73,7 @@ async function chooseSpots({ args, options, settings, output }: Invocation<Optio
   })
 }
 
-/** Prints a note for each project entry in this folder, because only user entries are tested by default. */
+/** By default, only user entries are tested, so a note names the project entries. */
 async function nameProjects(spots: Spot[], { note }: Output): Promise<void> {
   for (const spot of spots.filter(({ scope }) => scope === 'project')) {
     const entry = await read(spot).catch(() => undefined)
@@ -113,7 +113,7 @@ async function open(invocation: Invocation<Options>, spot: Spot, entry: unknown)
 }
 
 /**
- * Asks the user before starting a project's server, which is untrusted and can read the API key.
+ * A project's server is untrusted and can read the API key.
  * @throws {CliError} if the user refuses
  */
 async function requirePermission(

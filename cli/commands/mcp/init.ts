@@ -87,7 +87,7 @@ async function print(output: Output, { target, file, name }: Spot, entry: Server
   output.result(shown, `${text.trimEnd()}\n`)
 }
 
-/** Implements --check. Returns exit code 0 if the entry is current or, with --remove, if there is no entry. */
+/** Returns 0 if the entry is current or, with --remove, if there is no entry. */
 async function check(output: Output, spot: Spot, entry: ServerEntry | undefined): Promise<number> {
   const state = await stateOf(spot, entry)
   output.result({ ...spot, state }, `${spot.file}: ${state}\n`)
@@ -116,7 +116,7 @@ async function write(
     await noteMissingSettings({ options, settings, output }, targets[spot.target]!.title)
 }
 
-/** Checks the value of --name. Accepts only names that every MCP client supports. */
+/** Accepts only names that every MCP client supports. */
 function readName(text: string): string {
   if (/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/.test(text)) return text
   throw new CliError('usage', `--name ${JSON.stringify(text)} is not valid. Use letters, digits, - and _.`)
@@ -127,10 +127,7 @@ async function chooseServer(settings: Settings, { http, portable }: Options): Pr
   return { url: `${await settings.baseUrl()}${routes.callMcp.path}` }
 }
 
-/**
- * Prints a note if a setting is not saved. The MCP client starts the server with its own environment rather than this
- * shell's.
- */
+/** Notes unsaved settings. The MCP client does not start the server with this shell's environment. */
 async function noteMissingSettings(
   { options, settings, output }: Pick<Invocation<Options>, 'options' | 'settings' | 'output'>,
   title: string,

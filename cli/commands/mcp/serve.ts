@@ -8,7 +8,7 @@ Speaks the Model Context Protocol on stdin and stdout until stdin ends, with the
 MCP clients start it; \`sandlot mcp init\` configures them.`,
   examples: ['sandlot mcp serve'],
   handle: async ({ api }) => {
-    // The client has exited. Ending this process ends its running calls.
+    // The MCP client has exited. Ending this process ends its calls.
     process.stdout.once('error', () => process.exit())
     await bridge(connect(api), process.stdin, (line) => process.stdout.write(line))
   },

@@ -1,4 +1,4 @@
-/** Sets a secret. The value is never passed as an argument, because other users can see a process's arguments. */
+/** Secret values are never arguments, because other users can see a process's arguments. */
 import { limits } from '../../../shared/contract/limits.ts'
 import { shellWord } from '../../../shared/contract/shell-words.ts'
 import { addSessionOption, defineCommand, type Invocation } from '../../core/command.ts'
@@ -50,10 +50,7 @@ it needs confirmation at a terminal, and --short elsewhere.`,
   },
 })
 
-/**
- * Checks that the only argument is a name.
- * @throws {CliError} `usage`; the message omits the excess arguments, because they might contain the value
- */
+/** @throws {CliError} `usage`. The message omits excess arguments, which might contain the value. */
 function requireNameOnly(args: string[]): void {
   const [name = '', value] = args[0]!.split(/=(.*)/s)
   if (value !== undefined) {
@@ -61,7 +58,7 @@ function requireNameOnly(args: string[]): void {
       hint: `\`sandlot secrets create ${shellWord(name)}\` prompts for the value, or reads it from a pipe or from --from-file.`,
     })
   }
-  // Checked before the prompt, so that the user does not type a value for an invalid name.
+  // Checked before the user is prompted for the value.
   if (!isSecretName(name)) {
     throw new CliError('usage', `<name> ${shellWord(name)} must be a letter or _, then letters, digits or _`)
   }
@@ -71,12 +68,11 @@ function requireNameOnly(args: string[]): void {
   })
 }
 
-/** Reports whether the service accepts the name. */
 const isSecretName = (name: string): boolean => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name)
 
 /**
- * Asks for confirmation if a value is too short to be redacted from output.
- * @throws {CliError} if the user does not confirm it
+ * Asks before saving a value that is too short to redact.
+ * @throws {CliError} if the user does not confirm
  */
 async function confirmIntent(value: string, { options, ask }: Invocation<Options>): Promise<void> {
   const bytes = Buffer.byteLength(value)

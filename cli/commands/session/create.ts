@@ -67,10 +67,7 @@ command, or 125 if it never ran; 124, 126, 127, 128+n and 130 have the same mean
   },
 })
 
-/**
- * Returns the error for unexpected arguments. A single argument might be a name, because other tools accept a name in
- * this place.
- */
+/** A single argument might be a name, as in other tools. */
 function unexpectedArguments(args: string[]): CliError {
   const words = shellLine(...args)
   const isOne = args.length === 1
@@ -94,9 +91,9 @@ async function create(invocation: Invocation<Options>): Promise<void> {
 
 function prepareCreate({ options, api, output }: Invocation<Options>): Creation {
   const body = readBody(options)
-  // With the key, a request whose reply was lost can be repeated safely.
+  // The key makes it safe to retry a request whose response was lost.
   const key = options.idempotencyKey ?? randomUUID()
-  /** The created session. `unknown` means that a session might exist whose id has not been received. */
+  /** `unknown` means that a session might exist, but its id was not received. */
   let session: Reply<'createSandbox'> | 'unknown' | undefined
   async function request(async: boolean): Promise<Reply<'createSandbox'>> {
     const created = await api.call('createSandbox', {
@@ -127,7 +124,7 @@ function prepareCreate({ options, api, output }: Invocation<Options>): Creation 
   }
 }
 
-/** Reports whether the error proves that no session was created. */
+/** True if the error proves that no session was created. */
 function isRefusal(error: unknown): boolean {
   if (error instanceof ConnectionError) return !error.reached
   if (!(error instanceof CliError)) return false

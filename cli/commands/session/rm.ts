@@ -61,7 +61,7 @@ async function remove(invocation: Invocation<Options>): Promise<void> {
   throw combine(failures, destroyed, isOne ? '' : `\n${sum}`)
 }
 
-/** Returns the sessions to destroy, with the names that the user typed or the service returned. */
+/** Returns sessions with the names that the user typed or the service returned. */
 async function choose({ args, options, session, api }: Invocation<Options>): Promise<Named[]> {
   if (!options.all) {
     const ids = args.length > 0 ? await idsOf(args, api) : [await session()]
@@ -73,7 +73,7 @@ async function choose({ args, options, session, api }: Invocation<Options>): Pro
   return await listActive(api)
 }
 
-/** Destroys the sessions one by one. Continues after a failure, and waits while a rate limit is exceeded. */
+/** Continues after a failure, and waits out rate limits. */
 async function destroyAll({ api, output }: Invocation<Options>, ids: string[]): Promise<Outcome> {
   const outcome: Outcome = { destroyed: [], failures: [] }
   using progress = output.progress('destroying')
@@ -89,7 +89,7 @@ async function destroyAll({ api, output }: Invocation<Options>, ids: string[]): 
   return outcome
 }
 
-/** Combines several errors into one that contains all their messages and the code of the first error. */
+/** Combines messages. Keeps the code of the first error. */
 function combine(failures: Outcome['failures'], destroyed: unknown[], sum: string): CliError {
   const { error } = failures[0]!
   const lines = failures.map(({ id, error: { message } }) =>

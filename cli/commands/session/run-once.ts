@@ -1,6 +1,4 @@
-/**
- * Implements `sandlot session create --rm`, which runs one command in a new session and always destroys the session.
- */
+/** `sandlot session create --rm` runs one command in a new session, and always destroys the session. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { shellLine } from '../../../shared/contract/shell-words.ts'
 import type { Api, Reply } from '../../core/api.ts'
@@ -18,15 +16,14 @@ import { noteSharedStdin } from '../../exec/shared-stdin.ts'
 import { runStreaming } from '../../exec/stream.ts'
 
 export interface Creation {
-  /** Creates the session. With --wait, waits while a quota or a rate limit is exceeded. */
+  /** With --wait, waits out quotas and rate limits. */
   create(): Promise<Reply<'createSandbox'>>
-  /** Returns the session, or undefined if none was created. Retries the create request if its reply was lost. */
+  /** Returns undefined if no session was created. Retries a create request whose response was lost. */
   find(): Promise<Reply<'createSandbox'> | undefined>
 }
 
 /**
- * Runs a command in a new session, and destroys the session afterwards.
- * @returns the exit code of the command
+ * @returns the command's exit code
  * @throws {CliError} if the command did not run
  */
 export async function runOnce(
@@ -77,7 +74,7 @@ async function untilReady(api: Api, id: string, output: Output): Promise<void> {
   }
 }
 
-/** Destroys the session. If that fails, prints a note instead of changing the exit code. */
+/** Prints a note on failure instead of changing the exit code. */
 async function destroy(creation: Creation, api: Api, output: Output): Promise<void> {
   let id: string | undefined
   try {

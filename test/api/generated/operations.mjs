@@ -1,6 +1,6 @@
 /**
- * Does every operation by a generated client, and prints the names of those that it did. Copied beside that client by
- * clients.soak.ts. Arguments: the address of the service, and one for the email addresses.
+ * Uses every operation through a generated client, and prints their names. clients.soak.ts runs this file.
+ * Arguments: service URL, email address.
  */
 import assert from 'node:assert/strict'
 import { createClient, createConfig } from './sdk/client/index.ts'
@@ -11,7 +11,7 @@ const operations = { ...sdk }
 const done = []
 const clients = { none: createClient(createConfig({ baseUrl })) }
 
-/** @returns the data of an answer with this status */
+/** @returns the data of a response with this status */
 async function call(name, credential, options = {}, status = 200) {
   const answer = await operations[name]({ client: clients[credential], ...options })
   if (answer.stream) {
@@ -68,7 +68,7 @@ const output = await call('readExecOutput', 'key', {
   parseAs: 'blob',
 })
 assert.equal(await output.text(), 'fed')
-// A WebSocket is for another library. The operation is there, and says so.
+// Generated clients have no WebSocket support, so the operation returns 400.
 await call('attachExec', 'key', atExec, 400)
 await call('connectPort', 'key', { path: { id, port: 3000 } }, 400)
 const sleep = await call('execCommand', 'key', { path, body: { command: 'sleep 60', background: true } }, 202)
@@ -101,7 +101,7 @@ await call('clearAllowlist', 'key', {}, 204)
 const list = { jsonrpc: '2.0', id: 1, method: 'tools/list' }
 const accept = { accept: 'application/json, text/event-stream' }
 assert.ok((await call('callMcp', 'key', { body: list, headers: accept })).result.tools.length > 5)
-// As if the stream of this call had broken after its first event. What a file was like is not kept.
+// Simulates a stream that broke after its first event. Results of file views are not kept.
 const broken = { requestId: 'view', tool: 'file_view', at: Date.now() }
 const lastEvent = `${Buffer.from(JSON.stringify(broken)).toString('base64url')}.0`
 const resumed = await call('resumeMcp', 'key', { headers: { 'last-event-id': lastEvent } })

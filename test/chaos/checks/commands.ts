@@ -1,4 +1,4 @@
-/** Compares the results that clients received with the rows, and with the commands that ran in the sandboxes. */
+/** Compares results that clients received with the database rows and with the commands that ran. */
 import type { Queries } from '../../../shared/data/database.ts'
 import type { CommandEntry, Recorder, ReportedResult, SandboxEntry } from '../recorder.ts'
 import { short } from '../traffic/lane.ts'
@@ -12,17 +12,17 @@ interface Row extends Record<string, unknown> {
   has_key: boolean
 }
 
-/** A client receives a result a little later than the command ends. Sandboxes use the machine's clock. */
+/** Clients receive a result slightly after the command has ended. Sandboxes use the machine's clock. */
 const slackMs = 1_000
-/** Maximum time from the start of a command to the crash that loses its row: its duration and a freeze. */
+/** Maximum time between a command's start and the crash that loses its row, in milliseconds. */
 const crashMs = 30_000
 
 export interface CommandSums {
   commands: number
-  /** Commands whose sandbox could be checked. */
+  /** Commands whose sandbox could be inspected. */
   checked: number
   ran: number
-  /** Results that were reported and then lost in a crash of PostgreSQL. */
+  /** Reported results that a PostgreSQL crash then lost. */
   forgotten: number
 }
 
@@ -50,22 +50,22 @@ function checkReported(
   rows: Map<string, Row>,
   sums: CommandSums,
 ): void {
-  // A command that was reported as lost before it started did not run, and its row has no key.
+  // A command that was lost before its start has not run, and its row has no key.
   const isOne = (id: string) => rows.has(id) && (!entry.key || rows.get(id)!.has_key)
   const ids = new Set(entry.reported.map(({ id }) => id).filter(isOne))
   if (ids.size > 1) recorder.wrong('one request started two commands', { entry: short(entry) }, [...ids])
   for (const reported of entry.reported) {
     const row = rows.get(reported.id)
     if (!row && (reported.status === 'lost' || reported.status === 'killed')) continue
-    // The worker writes the last commits before a crash again, unless it dies too. With a key, the exit status is on
-    // disk before it is reported.
+    // The worker repeats the last commits before a crash, unless it dies too. With a key, the status is on
+    // disk first.
     const others = ['lost', 'killed']
     const mayGo = row && !row.has_key && reported.status !== 'lost' && others.includes(row.status)
     if (mayGo && crashedSince(recorder, reported)) {
       sums.forgotten++
       continue
     }
-    // The row of a command without a key may not be on disk when the command starts, so a crash can lose it.
+    // Without a key, the row may not be on disk when the command starts. A crash can then lose the row.
     if (!row && !entry.key && recorder.crashes.some((at) => Math.abs(at - reported.at) < crashMs)) {
       sums.forgotten++
       continue
@@ -80,8 +80,8 @@ function checkReported(
 }
 
 /**
- * Whether PostgreSQL crashed before the exit status was on disk: its WAL writer is at most 0.6 s late, not counting
- * freezes. The client may receive the result much later, over a frozen connection.
+ * PostgreSQL's WAL writer flushes within 0.6 s, except during a freeze. A frozen connection can delay the
+ * client further.
  */
 function crashedSince(recorder: Recorder, reported: ReportedResult): boolean {
   const endedAt = recorder.endedAt(reported.id) ?? reported.at - slackMs
@@ -95,7 +95,7 @@ function crashedSince(recorder: Recorder, reported: ReportedResult): boolean {
 }
 
 function agree(reported: ReportedResult, row: Row): boolean {
-  // The command ended with its sandbox, and every later response reports `killed`.
+  // The sandbox ended, so later responses report `killed`.
   const status = row.status === 'running' && row.sandbox_is_destroyed ? 'killed' : row.status
   return reported.status === status && reported.exitCode === row.exit_code
 }
@@ -112,7 +112,7 @@ function checkRan(recorder: Recorder, sandbox: SandboxEntry, entry: CommandEntry
   const exited = entry.reported.some(({ status }) => status === 'exited')
   if (exited && times.length === 0)
     recorder.wrong('a command that never ran was reported as exited', evidence, ids)
-  // A repeated command may run after the first response.
+  // Repeated requests may start a command after the first response.
   if (entry.attempts > 1 || times.length === 0) return
   const responses = [...entry.reported.map(({ at }) => at), ...entry.refusedAt]
   const first = Math.min(...responses)

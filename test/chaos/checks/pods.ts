@@ -1,10 +1,10 @@
 import type { Recorder } from '../recorder.ts'
 import type { Stage } from '../stage.ts'
 
-/** Time in which the workers reconcile pods and rows. */
+/** Time for the workers to reconcile pods and rows, in milliseconds. */
 const reconcileMs = 60_000
 
-/** Checks that every pod has an active row, and that every active row has its pod. */
+/** Every pod must have an active row, and every active row must have a pod. */
 export async function checkPods({ world, driver }: Stage, recorder: Recorder): Promise<void> {
   let rows: unknown
   let pods: unknown

@@ -1,4 +1,4 @@
-/** Checks that the processes serve requests again after the faults, and that they have not grown. */
+/** Processes must serve requests again after the faults, and must not have grown. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { memoryOf } from '../../support/memory.ts'
 import { descriptorsOf } from '../../support/raw.ts'
@@ -7,7 +7,6 @@ import { apiCount, type Instance, type Stage } from '../stage.ts'
 
 const recoverMs = 30_000
 
-/** Checks that each API serves a new account within 30 s. */
 export async function checkRecovery({ world }: Stage, recorder: Recorder): Promise<void> {
   for (let api = 0; api < apiCount; api++) {
     let last: unknown
@@ -31,7 +30,7 @@ export async function checkRecovery({ world }: Stage, recorder: Recorder): Promi
   }
 }
 
-/** Warnings of Node on stderr: a timer with an invalid delay, or an emitter with too many listeners. */
+/** Node's warnings about invalid timer delays and too many listeners. */
 const warnings = /^\(node:\d+\) (Timeout\w*|MaxListenersExceeded)Warning: /
 
 export function checkWarnings({ processes }: Pick<Stage, 'processes'>, recorder: Recorder): void {
@@ -43,13 +42,13 @@ export function checkWarnings({ processes }: Pick<Stage, 'processes'>, recorder:
   }
 }
 
-/** Allowance for connections to the databases and between processes, kept-alive connections and slots. */
+/** Allowance for connections to databases and processes, and for slots. */
 const moreDescriptors = 60
 /** Allowance for garbage that V8 has not yet collected on a busy machine. */
 const moreMemory = 256 * 1024 * 1024
 const quietMs = 45_000
 
-/** Waits for up to 45 s, because kept-alive connections and slots are closed gradually. */
+/** Waits up to 45 s, because idle connections and slots are closed gradually. */
 export async function checkSizes({ instances }: Stage, recorder: Recorder): Promise<Size[]> {
   const end = performance.now() + quietMs
   while (!instances.every(isSmall) && performance.now() < end) await sleep(500)

@@ -1,4 +1,4 @@
-/** Checks the rows of sandboxes: quotas, reasons of their ends, and billed intervals. */
+/** Checks sandbox rows for quotas, end reasons and billed intervals. */
 import type { Queries } from '../../../shared/data/database.ts'
 import type { Account } from '../../support/account.ts'
 import type { Recorder } from '../recorder.ts'
@@ -15,7 +15,7 @@ interface Row extends Record<string, unknown> {
   ready: number | null
   expires: number
   destroyed: number | null
-  /** For its first pod, if that was a warm pod that died before its first use and was replaced. */
+  /** Refers to the first pod if a warm pod died unused and was replaced. */
   first_ready: number | null
   first_ended: number | null
 }
@@ -26,7 +26,7 @@ const columns = ['created', 'ready', 'expires', 'destroyed', 'first_ready', 'fir
 
 export interface SandboxSums {
   sandboxes: number
-  /** Counts by `destroy_reason`. */
+  /** Number of sandboxes by `destroy_reason`. */
   ends: Record<string, number>
   billedMs: number
 }
@@ -66,7 +66,7 @@ function checkEnd(recorder: Recorder, row: Row): void {
     wrong('a sandbox was destroyed without a request')
   if (row.destroy_reason === 'expired' && row.destroyed! < row.expires)
     wrong('a sandbox expired before its expires_at')
-  // Its start may have succeeded late, but a sandbox that was ready must not end with this reason.
+  // The start may have succeeded late, but a ready sandbox must not end with this reason.
   if (row.destroy_reason === 'start_failed' && row.ready !== null)
     wrong('a sandbox that was ready ended with start_failed')
   if (row.destroy_reason === null) wrong('a destroyed sandbox is still active')
@@ -81,7 +81,7 @@ function checkTimes(recorder: Recorder, row: Row): void {
   }
 }
 
-/** Checks the number of concurrent sandboxes from the times in the rows. */
+/** Counts concurrent sandboxes by the times in the rows. */
 function checkQuota(recorder: Recorder, account: Account, rows: Row[]): void {
   for (const { id, created } of rows) {
     const active = rows.filter(
@@ -99,7 +99,7 @@ function checkQuota(recorder: Recorder, account: Account, rows: Row[]): void {
 
 const between = (from: number | null, to: number) => (from === null ? 0 : Math.max(0, Math.round(to - from)))
 
-/** Checks that the reported usage is the sum of the intervals. @returns that sum in milliseconds */
+/** Compares reported usage with the sum of the intervals. @returns the sum in milliseconds */
 async function checkUsage(recorder: Recorder, account: Account, rows: Row[]): Promise<number> {
   const billed = rows.flatMap(({ ready, destroyed, expires, first_ready, first_ended }) => [
     between(ready, Math.min(destroyed ?? expires, expires)),

@@ -1,4 +1,4 @@
-/** Removes objects that `npm run cluster` created, until an operator runs it again. */
+/** Removes objects of `npm run cluster`, until an operator restores them. */
 import { renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -29,7 +29,7 @@ const until =
     },
   })
 
-/** Does the same as `npm run cluster`, and installs the new credential. */
+/** Does what `npm run cluster` does, and installs the new credential. */
 async function repair({ cluster, wire, folder }: World): Promise<void> {
   const { namespace, env } = cluster!
   const made = await installCluster({ kubeconfig: adminKubeconfig!, namespace, egress: 'internet' })

@@ -1,4 +1,4 @@
-/** Faults of network connections between any two components: cut, delayed, frozen, or losing one direction. */
+/** Network faults between any two components: cut, delay, freeze, or loss of one direction. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Relay } from '../../support/relay.ts'
 import { chosen, type FaultAction, type Plan, type Scene } from './plan.ts'

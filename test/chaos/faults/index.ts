@@ -1,4 +1,4 @@
-/** Applies the faults of a schedule: several concurrently, but one at a time for each target. */
+/** Applies scheduled faults concurrently, but only one per target. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { clientFaults } from './clients.ts'
 import { clusterFaults } from './cluster.ts'
@@ -20,11 +20,11 @@ const plans: Record<FaultName, Plan> = {
   ...clusterFaults,
 }
 
-/** With more concurrent faults, hardly any request would succeed. */
+/** With more concurrent faults, hardly any request succeeds. */
 const maxConcurrentFaults = 5
 
 export interface FaultCount {
-  /** Number of applied faults by name. */
+  /** Number of applied faults, by name. */
   counts: Map<FaultName, number>
   total: number
 }

@@ -1,4 +1,4 @@
-/** Actions of operators and of other programs while Sandlot runs: locks, limits, keys, failovers. */
+/** Actions of operators and other programs: locks, limits, key rotations, failovers. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { changeLimits } from '../../../api/admin/limits.ts'
 import { migrate } from '../../../migrations/migrate.ts'
@@ -11,7 +11,7 @@ const tables = ['account', 'api_key', 'sandbox', 'exec', 'warm_pod'] as const
 const undoMs = 60_000
 const migrateMs = 180_000
 
-/** Another fault may break the connection, which releases the lock, or may hold the lock. */
+/** Other faults may break the connection that holds the lock, or hold the lock themselves. */
 const isBroken = (error: unknown) => !/syntax|does not exist|permission/.test(String(error))
 
 const hold =
@@ -29,7 +29,7 @@ const hold =
         }),
   })
 
-/** Retries, because another fault may make PostgreSQL unavailable or read-only. */
+/** Retries, because other faults can make PostgreSQL unavailable or read-only. */
 const untilDone = (act: () => Promise<unknown>, withinMs = undoMs) =>
   waitFor(() => act().then(() => true), withinMs)
 
@@ -71,7 +71,7 @@ export const operatorFaults = {
     target: 'postgres',
     async act() {
       const { postgresPair: pair, leadPostgres } = stage
-      // The address moves immediately or late. If late, it still leads to the demoted server.
+      // The address moves immediately or late. A late move leaves clients at the demoted server.
       for (const server of [pair.second, pair.first]) {
         await pair.switchTo(server, chance < 0.5 ? () => leadPostgres(server) : undefined)
         await sleep(lastsMs / 2)
@@ -85,7 +85,7 @@ export const operatorFaults = {
     async act() {
       const run = () => migrate(world.settings.databaseUrl, { list: listWithOnline })
       await untilDone(() => forgetMigrations(world.db, [cleanup, growth]), migrateMs)
-      // Another fault may interrupt the migration; an operator then runs it again.
+      // Other faults may interrupt the migration. An operator would run it again.
       await untilDone(run, migrateMs)
     },
   }),
@@ -109,7 +109,7 @@ export const operatorFaults = {
       instance && {
         target: instance.name,
         async act() {
-          // An earlier fault on this target may have rotated its keys.
+          // An earlier fault may have rotated these keys already.
           if (!stage.withOldestKeys().includes(instance)) return
           instance.isBeingEnded = true
           await instance.process.stop().catch(() => {})

@@ -1,4 +1,4 @@
-/** The interface of a fault: its target and its effect. */
+/** Defines what a fault targets and does. */
 import type { Recorder } from '../recorder.ts'
 import type { Stage } from '../stage.ts'
 import type { Fault } from './schedule.ts'
@@ -11,11 +11,11 @@ export interface Scene {
 export interface FaultAction {
   /** Faults with the same target run one at a time. */
   target: string
-  /** Applies the fault, and resolves when it is over and undone. */
+  /** Resolves when the fault is over and undone. */
   act(): Promise<unknown>
 }
 
-/** Returns undefined if the fault currently has no target. */
+/** Returns undefined if the fault has no target now. */
 export type Plan = (scene: Scene, fault: Fault) => FaultAction | undefined
 
 export const chosen = <T>(from: readonly T[], chance: number): T | undefined =>

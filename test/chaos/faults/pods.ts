@@ -1,4 +1,4 @@
-/** Destroys pods of running sandboxes. Records them, because only those sandboxes may end with `pod_failed`. */
+/** Destroys pods of running sandboxes, and records them. Only those sandboxes may end with `pod_failed`. */
 import type { PodState } from '../../../workers/drivers/driver.ts'
 import { killFirstProcess, losePod } from '../../support/lost-pods.ts'
 import { chosen, type Plan, type Scene } from './plan.ts'
@@ -36,11 +36,11 @@ const exhaustMemory: Harm = async ({ stage }, pod) => {
 const evict: Harm = ({ stage }, { name }) => {
   const { namespace } = stage.world.cluster!
   const body = { metadata: { name, namespace } }
-  // The pod may already have been deleted.
+  // The pod may be gone already.
   return stage.world.cluster!.api.createNamespacedPodEviction({ name, namespace, body }).catch(() => {})
 }
 
-/** Simulates the loss of a node with about half of all pods. */
+/** Simulates a node failure that ends about half of all pods. */
 const loseNode: Plan = (scene, { chance }) => ({
   target: 'pods',
   async act() {

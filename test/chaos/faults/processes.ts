@@ -1,13 +1,13 @@
-/** Faults of API and worker processes: SIGKILL, freezes, SIGTERM and wrong clocks. */
+/** Faults of API and worker processes: SIGKILL, freeze, SIGTERM, wrong clock. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Instance } from '../stage.ts'
 import { chosen, type Plan } from './plan.ts'
 
 const minuteMs = 60_000
-/** Longer than the 20 s for which a process drains after SIGTERM. */
+/** Exceeds the 20 s drain after SIGTERM. */
 const stopMs = 40_000
 
-/** Approximate duration of a start. */
+/** Approximate start time in milliseconds. */
 const startMs = 1_000
 
 const pickInstance = (instances: readonly Instance[], chance: number, kind?: Instance['kind']): Instance =>

@@ -1,8 +1,8 @@
-/** The kinds of faults, and the schedule of a run as a pure function of its seed. */
+/** Kinds of faults, and a schedule that depends only on the seed. */
 import { between, makeRandom, pickWeighted } from '../random.ts'
 
 interface Kind {
-  /** Relative frequency. Faults that require a restart are rare, so that several faults a second can occur. */
+  /** Relative frequency. Faults that require a restart are rare, to allow several faults per second. */
   weight: number
   /** Minimum and maximum duration in milliseconds. */
   lasts: [number, number]
@@ -70,12 +70,12 @@ export type FaultName = keyof typeof faultKinds
 export interface Fault {
   number: number
   name: FaultName
-  /** From 0 to 1: selects one of the possible targets. */
+  /** From 0 to 1. Selects a target. */
   target: number
-  /** From 0 to 1: selects a variant of the fault. */
+  /** From 0 to 1. Selects a variant. */
   chance: number
   lastsMs: number
-  /** Pause before the next fault. */
+  /** Milliseconds before the next fault. */
   pauseMs: number
 }
 
@@ -92,10 +92,10 @@ const onlyKubernetes: FaultName[] = [
   'a pod is evicted',
   'a pod is out of memory',
 ]
-/** On a cluster, nothing kills a pod's first process without the kubelet. */
+/** On a cluster, only the kubelet can kill a pod's first process. */
 const onlyLocal: FaultName[] = ['a pod is killed']
 
-/** Yields the faults of a run without end. */
+/** An endless sequence of faults. */
 export function* scheduleOf(seed: number, driver: 'local' | 'kubernetes'): Generator<Fault> {
   const random = makeRandom(seed)
   const impossible = driver === 'local' ? onlyKubernetes : onlyLocal

@@ -1,4 +1,4 @@
-/** Faults of PostgreSQL and Redis: kills, freezes, lost data, full memory and disks, and clock steps. */
+/** Faults of PostgreSQL and Redis: kills, freezes, lost data, full memory or disk, clock steps. */
 import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -11,7 +11,7 @@ import type { Plan } from './plan.ts'
 export const serviceFaults = {
   'connections of PostgreSQL are terminated': ({ stage: { world } }, { chance }) => ({
     target: 'postgres',
-    // The connection of the run itself may be among them, so the query may fail.
+    // The fault may end the query's own connection.
     act: () =>
       world.db
         .query(
@@ -97,17 +97,17 @@ export const serviceFaults = {
       await waitFor(() => setFull(world.db, false).then(() => true), failMs)
     },
   }),
-  // Only forwards: the check of quotas compares times in rows, and a step backwards would show too many sandboxes.
+  // Only forwards. After a step back, times in rows would show too many concurrent sandboxes.
   "PostgreSQL's clock leaps forward": ({ stage: { world } }, { chance }) => ({
     target: 'postgres',
-    // Fails if another fault prevents PostgreSQL from writing.
+    // Fails if another fault blocks writes to PostgreSQL.
     act: () => moveClock(world.db, Math.round(chance * leapMs)).catch(() => {}),
   }),
 } satisfies Record<string, Plan>
 
-/** Longer than the lock of a job and than the liveness timeout of a worker. */
+/** Exceeds the job lock and the liveness timeout of a worker. */
 const stepMs = 60_000
-/** Shorter than the TTL of most sandboxes. */
+/** Shorter than most TTLs. */
 const leapMs = 20_000
 const failMs = 30_000
 

@@ -1,4 +1,4 @@
-/** Commands of every kind. Each prints or receives a unique token. */
+/** Commands of every kind. Each one prints or receives a unique token. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ExecRequest } from '../../../shared/contract/exec.ts'
 import { between } from '../random.ts'
@@ -6,10 +6,10 @@ import { attempt, type CommandEntry, type Outcome } from '../recorder.ts'
 import { apiCount } from '../stage.ts'
 import { anyApi, checkResult, type Lane, newCommand, newToken, recordsStart, timeoutMs } from './lane.ts'
 
-/** Matches the details of errors that state that the command did not run. */
+/** Matches errors that state that the command did not run. */
 const didNotRun = /Nothing was done|had no effect|sandbox (was|is) destroyed/i
 
-/** Starts a command, or repeats the request with the same key. @returns its result so far; undefined for a failure */
+/** Starts a command or repeats a request. @returns the result so far, or undefined after a failure */
 export async function run(lane: Lane, entry: CommandEntry, body: ExecRequest, api = anyApi(lane)) {
   entry.attempts++
   const { account, params, recorder } = lane
@@ -41,7 +41,7 @@ export async function withStdin(lane: Lane): Promise<void> {
   await run(lane, entry, { command: `${recordsStart(entry)}; cat; exit 3`, stdin })
 }
 
-/** Sends the same request through both APIs concurrently, and repeats it until one succeeds. */
+/** Sends the same request to both APIs concurrently, until one succeeds. */
 export async function withKey(lane: Lane): Promise<void> {
   const { entry, command } = echoesToken(lane, 'with a key', `key-${newToken()}`)
   for (let round = 0; round < 3; round++) {
@@ -57,7 +57,7 @@ export async function inBackground(lane: Lane): Promise<void> {
   if (started) await waitForExit(lane, entry, started.id)
 }
 
-/** Sends stdin in separate requests. After a failure, it continues from the offset that the API reports. */
+/** Sends stdin in several requests. After a failure, it continues at the offset from the API. */
 export async function fed(lane: Lane): Promise<void> {
   const pieces = Array.from({ length: between(lane.random, 1, 4) }, () => `${newToken()}\n`.repeat(50))
   const entry = newCommand(lane, 'fed', { exitCode: 5, stdout: pieces.join(''), stderr: '' })
@@ -88,7 +88,7 @@ export async function fed(lane: Lane): Promise<void> {
   await waitForExit(lane, entry, started.id)
 }
 
-/** A command that prints its token on both streams and exits with a random code, sometimes after a delay. */
+/** A command that prints its token on both streams and exits with a random code. */
 export function echoesToken(
   lane: Lane,
   kind: string,
@@ -106,7 +106,6 @@ export function echoesToken(
   }
 }
 
-/** Polls until the command has ended. */
 export async function waitForExit(lane: Lane, entry: CommandEntry, execId: string): Promise<void> {
   const end = performance.now() + timeoutMs * 2
   while (performance.now() < end) {

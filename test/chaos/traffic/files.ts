@@ -1,10 +1,10 @@
-/** Checks that files are written completely or not at all. */
+/** Files must be written completely or not at all. */
 import { createHash } from 'node:crypto'
 import { between } from '../random.ts'
 import { attempt } from '../recorder.ts'
 import { anyApi, type Lane, newToken } from './lane.ts'
 
-/** Writes a file by one of two routes and reads it. A write without a response must succeed completely or not at all. */
+/** Writes and reads a file. A write without a response must also be complete or have no effect. */
 export async function files(lane: Lane): Promise<void> {
   const { account, params, recorder, random } = lane
   const path = `file-${newToken()}`

@@ -1,4 +1,4 @@
-/** The context of a client that works in one sandbox. */
+/** The state of a client that uses one sandbox. */
 import type { Account } from '../../support/account.ts'
 import { between, type Random } from '../random.ts'
 import type { CommandEntry, Recorder, ReportedResult, SandboxEntry } from '../recorder.ts'
@@ -16,10 +16,10 @@ export interface Lane {
 export const anyApi = ({ random }: Pick<Lane, 'random'>): number => between(random, 0, apiCount - 1)
 
 let tokens = 0
-/** Returns a unique word without characters that are special to a shell. */
+/** Contains no special characters of a shell. */
 export const newToken = (): string => `t${++tokens}-${process.pid}`
 
-/** Timeout of all commands: none runs later than this. */
+/** Timeout of all commands, in milliseconds. */
 export const timeoutMs = 20_000
 
 /** Records a command that the client is about to run. */
@@ -43,11 +43,11 @@ export function newCommand(
   return entry
 }
 
-/** Shell code that records the start of the command. Appends of one line are atomic. */
+/** Shell code that records the start of a command. Appending one line is atomic. */
 export const recordsStart = ({ token }: CommandEntry): string =>
   `echo "${token} $(date +%s%3N)" >> "$HOME/ran"`
 
-/** A command as the API reports it, with or without its output. */
+/** A command as returned by the API, with or without output. */
 interface Result {
   id: string
   status: string
@@ -60,7 +60,7 @@ interface Result {
   stderr?: string
 }
 
-/** Records the reported result of a command, and compares it with the expected one. */
+/** Records a reported result, and compares it with the expected one. */
 export function checkResult({ recorder }: Pick<Lane, 'recorder'>, entry: CommandEntry, result: Result): void {
   if (result.status === 'running') return
   const { id, status, exit_code: exitCode, reason } = result
@@ -77,7 +77,7 @@ export function checkResult({ recorder }: Pick<Lane, 'recorder'>, entry: Command
     return
   }
   const bytes = { stdout: Buffer.byteLength(expected.stdout), stderr: Buffer.byteLength(expected.stderr) }
-  // `truncated` and `reason` report that output is missing.
+  // `truncated` and `reason` show that output is missing.
   const isShort = result.truncated && reason !== null
   const isComplete = (reported: number, printed: number) =>
     reported === printed || (isShort && reported < printed)

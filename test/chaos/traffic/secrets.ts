@@ -1,4 +1,4 @@
-/** Creates and deletes secrets, and checks that their values are redacted. */
+/** Creates and deletes secrets. Their values must be redacted. */
 import { attempt } from '../recorder.ts'
 import { run } from './commands.ts'
 import { anyApi, type Lane, newCommand, newToken, recordsStart } from './lane.ts'
@@ -29,10 +29,11 @@ export async function lists(lane: Lane): Promise<void> {
   const listed = await attempt(recorder, 'listExecs', (signal) =>
     account.call('listExecs', { params, query: { limit: 100 }, api: anyApi(lane), signal }),
   )
-  // The list must agree with the results that were already reported.
+  // The list must agree with reported results.
   for (const { id, status, exit_code } of 'ok' in listed ? listed.ok.body.data : []) {
     const reported = lane.sandbox.commands.flatMap((entry) => entry.reported).find((each) => each.id === id)
-    // The row may lag behind a reported exit status; checks/commands.ts compares the rows after the run.
+    // A row may be updated after its exit status was reported. checks/commands.ts compares the rows after the
+    // run.
     const isLate = reported?.status === 'exited' && status !== 'exited'
     if (
       reported &&

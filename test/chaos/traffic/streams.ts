@@ -1,4 +1,4 @@
-/** Commands whose output is streamed while they run: as events, and over a WebSocket. */
+/** Streams the output of running commands as events and over a WebSocket. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { WebSocket } from 'ws'
 import { readEvents } from '../../support/events.ts'
@@ -9,7 +9,7 @@ import { anyApi, checkResult, type Lane, newCommand, recordsStart, short, timeou
 
 const resumeTimes = 8
 
-/** Streams the output, and resumes after the last event when the connection breaks. */
+/** Resumes after the last event when the connection breaks. */
 export async function streamed(lane: Lane): Promise<void> {
   const lines = between(lane.random, 1, 20)
   const entry = newCommand(lane, 'streamed', { exitCode: 7, stdout: '', stderr: '' })
@@ -21,7 +21,7 @@ export async function streamed(lane: Lane): Promise<void> {
   await follow(lane, entry, `${recordsStart(entry)}; ${loop}; exit 7`)
 }
 
-/** Prints much output on both streams concurrently. */
+/** Prints much output on both streams. */
 export async function chatty(lane: Lane): Promise<void> {
   const count = between(lane.random, 1_000, 20_000)
   const expected = { exitCode: 0, stdout: 'line of stdout\n'.repeat(count), stderr: 'stderr\n'.repeat(count) }
@@ -30,7 +30,7 @@ export async function chatty(lane: Lane): Promise<void> {
   await follow(lane, entry, `${recordsStart(entry)}; ${both}`)
 }
 
-/** The position in both streams over all connections. */
+/** The position in both streams across reconnections. */
 class Received {
   readonly at = { stdout: 0, stderr: 0 }
   lastId: string | undefined
@@ -116,12 +116,12 @@ function isAsPrinted(entry: CommandEntry, stream: 'stdout' | 'stderr', at: numbe
     .equals(piece)
 }
 
-/** Attaches a WebSocket to a command that echoes its input, with or without a terminal. */
+/** Attaches a WebSocket to a command that echoes input, with or without a terminal. */
 export async function attached(lane: Lane): Promise<void> {
   const tty = lane.random() < 0.5
   const entry = newCommand(lane, tty ? 'terminal' : 'attached', { exitCode: 4, stdout: '', stderr: '' })
   const { token } = entry
-  // A terminal echoes its input, and its lines end with CR LF.
+  // Terminals echo input and use CR LF.
   entry.expected.stdout = tty ? `${token}\r\ngot ${token}\r\n` : `got ${token}\n`
   const command = `${recordsStart(entry)}; read -r word; echo got $word; exit 4`
   const started = await run(lane, entry, { command, ...(tty ? { tty: true } : { background: true }) })
@@ -141,7 +141,7 @@ function converse(lane: Lane, entry: CommandEntry, execId: string, signal: Abort
     const message = isBinary ? undefined : JSON.parse(String(data))
     if (message?.type === 'exit') checkResult(lane, entry, message)
   })
-  // The commands are checked elsewhere, so an error response is ignored here.
+  // Other traffic checks commands, so this error is ignored.
   socket.on('unexpected-response', () => socket.terminate())
   socket.on('error', () => {})
   socket.on('close', () => {

@@ -1,4 +1,4 @@
-/** One account and its clients, which create sandboxes, use them, read their records and destroy them. */
+/** An account whose clients create, use, inspect and destroy sandboxes. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { run as runInPod, shell } from '../../drivers/processes.ts'
 import type { Account } from '../../support/account.ts'
@@ -26,10 +26,10 @@ const works: { weight: number; work: (lane: Lane) => Promise<void> }[] = [
   { weight: 1, work: lists },
 ]
 
-/** One more than the quota, so that some creates are refused. */
+/** One more than the quota, so that some creates are rejected. */
 const clients = cap + 1
 const lanesOfSandbox = 2
-/** Time in which a command whose request failed may still start. */
+/** Milliseconds in which a command may still start after its request failed. */
 const lateMs = 7_000
 const cleanUpEveryMs = 4_000
 const lastCleanUpMs = 60_000
@@ -42,7 +42,7 @@ export interface TenantOptions {
   isOver: () => boolean
 }
 
-/** Resolves after `isOver`, when the records of every sandbox have been read and every sandbox is destroyed. */
+/** Continues until `isOver`. Resolves when every sandbox has been inspected and destroyed. */
 export async function runTenant(options: TenantOptions): Promise<void> {
   const tenant = new Tenant(options)
   const cleaning = tenant.cleanUpRepeatedly()
@@ -53,7 +53,7 @@ export async function runTenant(options: TenantOptions): Promise<void> {
 
 class Tenant {
   private readonly options: TenantOptions
-  /** Creates whose requests have ended. If no client received the sandbox's id, it can be destroyed. */
+  /** Completed creates. If no client received the sandbox id, the sandbox can be destroyed. */
   private readonly settledCreates = new Set<string>()
   private readonly cleanUpRandom: Random
 
@@ -139,7 +139,7 @@ class Tenant {
     return 'ok' in outcome && outcome.ok.body.state === 'destroyed'
   }
 
-  /** Waits for commands that may still start, reads which commands ran, and destroys the sandbox. */
+  /** Waits for late commands, inspects the sandbox and destroys it. */
   private async finish(sandbox: SandboxEntry, random: Random): Promise<void> {
     await sleep(lateMs)
     sandbox.ran = await this.readRan(sandbox)
@@ -155,7 +155,7 @@ class Tenant {
     recorder.wrong('a sandbox could not be destroyed', { sandbox: sandbox.id }, [sandbox.id])
   }
 
-  /** Reads the records on a path that no fault affects. @returns undefined when the sandbox has ended */
+  /** Uses a connection without faults. @returns undefined if the sandbox has ended */
   private async readRan({ id }: SandboxEntry): Promise<Map<string, number[]> | undefined> {
     const { driver } = this.options.stage
     for (let tried = 0; tried < 3; tried++) {
@@ -179,7 +179,7 @@ class Tenant {
     }
   }
 
-  /** Destroys sandboxes whose ids no client received. @returns whether no sandbox remains */
+  /** Destroys sandboxes whose ids no client received. @returns whether none remain */
   async cleanUp({ everything }: { everything: boolean }): Promise<boolean> {
     const { account, recorder } = this.options
     const ask = { random: this.cleanUpRandom }

@@ -1,4 +1,4 @@
-/** Typed and pasted commands, their output, and Ctrl-C on a running command. */
+/** Typing and pasting commands, their output, and Ctrl-C. */
 import { expect, test } from 'vitest'
 import { Settings } from '../../../cli/core/settings.ts'
 import { createUi } from '../../../cli/ui/create-ui.ts'
@@ -140,7 +140,7 @@ test('keys typed while a shell is opening are sent to the shell', async () => {
   const quits: unknown[] = []
   const ui = await idleUi((...args) => quits.push(args))
   try {
-    // Also before the first response, when no session is loaded.
+    // Also applies before the first response.
     for (const key of ['s', 'e', 'q', 'return', 'q', 'ctrl+d', 'up'])
       press(ui, { key, text: key.length === 1 ? key : '' })
     expect(ui.store.get()).toMatchObject({ opening: { typed: 'eq\rq\u0004\u001b[A' }, dialog: undefined })
@@ -231,6 +231,6 @@ test('Ctrl-C interrupts a starting command as soon as it runs', async () => {
   }
 })
 
-/** A picker without a terminal; by default its service is unreachable. */
+/** A picker without a terminal. Its default service is unreachable. */
 const idleUi = (quit: (...args: unknown[]) => void = () => {}, url = 'http://127.0.0.1:9') =>
   createUi(new Settings({ url, apiKey: 'sandlot_live_a' }, {}), { leaveTo: (use) => use(), write() {}, quit })

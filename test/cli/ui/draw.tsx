@@ -1,11 +1,10 @@
-/** Draws a screen of the picker as text. */
 import { render } from 'ink-testing-library'
 import { Screen } from '../../../cli/ui/screen.tsx'
 import type { State } from '../../../cli/ui/state.ts'
 import { now as sampleNow } from './sample.ts'
 
 export function draw(state: State, now = sampleNow): string {
-  // Otherwise Ink starts processes to find the size of the terminal. The screen has the size of the state.
+  // Without these variables, Ink starts processes to find the terminal size.
   Object.assign(process.env, { COLUMNS: '100', LINES: '24' })
   const { lastFrame, unmount } = render(<Screen state={state} now={now} />)
   const frame = lastFrame() ?? ''
@@ -14,7 +13,7 @@ export function draw(state: State, now = sampleNow): string {
   return frame
 }
 
-/** Its rows without trailing spaces. */
+/** Rows have no trailing spaces. */
 export const drawRows = (state: State, now?: number): string[] =>
   draw(state, now)
     .split('\n')

@@ -1,4 +1,4 @@
-/** No frame is taller or wider than the screen, for any content. */
+/** Frames never exceed the screen. */
 import stringWidth from 'string-width'
 import { describe, expect, test } from 'vitest'
 import { newFolder } from '../../../cli/ui/folder.ts'

@@ -1,4 +1,3 @@
-/** Edited lines and forms. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { editLine, insert, lineOf } from '../../../cli/ui/edit-line.ts'

@@ -1,4 +1,4 @@
-/** The table of keys, and the hints, help and command lines built from it. */
+/** Keys, and the hints and help built from them. */
 import { expect, test } from 'vitest'
 import { newFolder } from '../../../cli/ui/folder.ts'
 import { applicableKeys, commandLines, keys, keysOf, type Where, whereIs } from '../../../cli/ui/keys.ts'
@@ -118,6 +118,6 @@ test('the key table shows only keys that apply to the selection', () => {
   expect(offered(onPage(sessionPage(id, { commands: [command()] }), ended()))).toBe('Enter c y ? Esc q')
   expect(offered(onPage(outputPage({ id })))).toBe('v i s x c y ? Esc q')
   expect(offered(onPage(outputPage({ id, isRunning: false })))).toBe('v s x c y ? Esc q')
-  // The command has ended with its session, even if its page still shows it as running.
+  // The command has ended with its session, even if the page still shows a running command.
   expect(offered(onPage(outputPage({ id }), ended()))).toBe('v c y ? Esc q')
 })

@@ -1,4 +1,3 @@
-/** Drawing the list of sessions. */
 import { describe, expect, test } from 'vitest'
 import { draw, drawRows, sized } from './draw.tsx'
 import { account, command, ended, many, now, session, start, stateWith } from './sample.ts'

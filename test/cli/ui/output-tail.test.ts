@@ -1,4 +1,3 @@
-/** The last lines of a command's output. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { OutputTail } from '../../../cli/ui/output-tail.ts'

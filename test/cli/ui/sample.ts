@@ -1,5 +1,3 @@
-/** Sample states of the picker. */
-
 import { newFolder } from '../../../cli/ui/folder.ts'
 import { OutputTail } from '../../../cli/ui/output-tail.ts'
 import { newPageId } from '../../../cli/ui/pages.ts'
@@ -9,7 +7,7 @@ import type { ExecSummary } from '../../../shared/contract/exec.ts'
 import type { Sandbox } from '../../../shared/contract/sandboxes.ts'
 
 export const start = Date.parse('2026-11-21T12:00:00.000Z')
-/** Five minutes later. */
+/** Five minutes after `start`. */
 export const now = start + 5 * 60_000
 const at = (ms: number) => new Date(ms).toISOString()
 
@@ -93,7 +91,7 @@ export function tailOf(text: string): OutputTail {
   return output
 }
 
-/** The page of a running command. */
+/** A page with a running command. */
 export const outputPage = (change: Partial<OutputPage> = {}): OutputPage => ({
   at: 'output',
   pageId: newPageId(),
@@ -108,7 +106,7 @@ export const outputPage = (change: Partial<OutputPage> = {}): OutputPage => ({
   ...change,
 })
 
-/** `count` sessions, the newest last. */
+/** The newest session is last. */
 export const many = (count: number): Sandbox[] =>
   Array.from({ length: count }, (_, index) =>
     session({

@@ -1,4 +1,4 @@
-/** Neutralizing control characters in untrusted text. */
+/** Untrusted text must not control the terminal. */
 import fc from 'fast-check'
 import stringWidth from 'string-width'
 import { describe, expect, test } from 'vitest'
@@ -17,7 +17,7 @@ import { shellWord } from '../../../shared/contract/shell-words.ts'
 // biome-ignore lint/suspicious/noControlCharactersInRegex: matches control characters
 const controls = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/
 const anything = fc.string({ unit: 'binary', maxLength: 200 })
-/** Text composed of control sequences. */
+/** Text made of control sequences. */
 const hostile = fc
   .array(
     fc.constantFrom(
@@ -53,13 +53,13 @@ const styles = fc
   )
   .map((parts) => parts.join(''))
 
-/** Attributes such as bold, and colors from 16, 256 or RGB. */
+/** Attributes such as bold, and 16, 256 or RGB colors. */
 const style =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: matches control characters
   /\u001b\[(?:[1-4]|7|9|2[2-479]|[39][0-7]|39|4[0-7]|49|10[0-7]|[34]8;5;\d{1,3}|[34]8;2;\d{1,3};\d{1,3};\d{1,3})m/g
 const withoutStyles = (text: string) => text.replace(style, '')
 
-/** The styles that are still active at the end of a text. */
+/** Styles still active at the end of the text. */
 function openAtEnd(text: string): string[] {
   const open = new Set<string>()
   // biome-ignore lint/suspicious/noControlCharactersInRegex: matches control characters
@@ -91,7 +91,7 @@ test('styled text keeps only colors and text attributes, and each segment resets
   fc.assert(
     fc.property(fc.oneof(anything, hostile, styles), fc.integer({ min: 1, max: 20 }), (text, width) => {
       const line = printedLine(text.replaceAll('\n', ''))
-      // Cleaning twice changes nothing more.
+      // Cleaning is idempotent.
       expect([...styledPieces(line)].map(withStyle).join('')).toBe(line)
       const rows = wrap(line, width)
       for (const row of rows) {
@@ -180,7 +180,7 @@ describe('recorded output', () => {
   })
 })
 
-/** Merges a style that ends and begins again, because chunks end their styles. */
+/** Joins a style that ends and starts again between two chunks. */
 const withoutRepeats = (text: string): string => {
   const letters: string[] = []
   let on: string[] = []

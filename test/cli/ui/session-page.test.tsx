@@ -1,4 +1,3 @@
-/** Drawing the pages of a session, an output and files. */
 import { describe, expect, test, vi } from 'vitest'
 import { newFolder } from '../../../cli/ui/folder.ts'
 import type { OutputPage } from '../../../cli/ui/state.ts'

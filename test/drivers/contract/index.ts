@@ -1,6 +1,6 @@
 /**
- * The contract of workers/drivers/driver.ts, tested with real sandboxes. Both drivers run this suite. The image may be
- * busybox, so only POSIX sh and small tools are used in it.
+ * Tests the driver interface with real sandboxes.
+ * The image may be busybox, so the tests use only POSIX sh and small tools.
  */
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe } from 'vitest'
@@ -15,7 +15,7 @@ import { describePorts } from './ports.ts'
 import { describeProcesses } from './processes.ts'
 import { describeTerminals } from './terminals.ts'
 
-/** @param open opens another driver of the same installation, like another worker */
+/** @param open opens another driver of the same installation */
 export function describeDriver(
   name: string,
   open: () => Promise<OpenDriver>,

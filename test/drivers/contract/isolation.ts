@@ -1,4 +1,3 @@
-/** The contract of drivers for the isolation of a pod. */
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { Driver, Pod } from '../../../workers/drivers/driver.ts'
 import { run, shell } from '../processes.ts'
@@ -50,7 +49,7 @@ export function describeIsolation(contract: Contract): void {
         const look = 'ls /workspace /tmp; cat /proc/[0-9]*/cmdline | tr "\\0" " "'
         const own = await run(driver, other, shell(look))
         const seen = await run(driver, pod, shell(`: ${stdout.trim()}; ${look}`))
-        // Only the result is compared, because a failure would otherwise print every process of the machine.
+        // Compares only the result. A failure would otherwise print all processes of the machine.
         const find = (text: string) => ['mine', 'sleep 98765'].filter((word) => text.includes(word))
         expect(find(own.stdout)).toEqual(['mine', 'sleep 98765'])
         expect(find(seen.stdout)).toEqual([])

@@ -1,4 +1,4 @@
-/** The contract of drivers on a real cluster, with the role of the workers. */
+/** The driver contract on a real cluster, with the workers' role. */
 import { afterAll, beforeAll, describe } from 'vitest'
 import { hasCluster, images } from '../../support/cluster.ts'
 import { isSoak } from '../../support/eventually.ts'

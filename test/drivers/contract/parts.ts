@@ -1,4 +1,4 @@
-/** Context that the parts of the contract share. */
+/** Context shared by all parts of the contract. */
 import type { Driver, Pod, PodRequest } from '../../../workers/drivers/driver.ts'
 
 export interface OpenDriver {
@@ -7,16 +7,15 @@ export interface OpenDriver {
   close(): Promise<void>
 }
 
-/** Values that each part of the suite uses. */
 export interface Contract {
-  /** Opens another driver of the same installation, like another worker. */
+  /** Opens another driver of the same installation. */
   open(): Promise<OpenDriver>
-  /** The driver under test, and a sandbox that most tests share. Available once the tests run. */
+  /** The driver under test, and a shared sandbox. Only available while tests run. */
   opened(): OpenDriver & { pod: Pod }
   request(sandboxId: string, deadlineSeconds?: number): PodRequest
   createReady(sandboxId?: string, deadlineSeconds?: number): Promise<Pod>
-  /** False in the gate on a cluster, which skips tests of memory limits and of code outside the driver. */
+  /** False in the gate on a cluster, which skips memory limits and code outside the driver. */
   isWhole: boolean
-  /** A value in the environment of the process that runs the driver. */
+  /** A value in the driver's environment that must not reach sandboxes. */
   hostSecret: string
 }

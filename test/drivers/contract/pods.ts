@@ -1,4 +1,3 @@
-/** The contract of drivers for pods: create, find, assign, end, delete. */
 import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { podName } from '../../../shared/data/ids.ts'
@@ -138,7 +137,7 @@ export function describePods(contract: Contract): void {
   })
 }
 
-/** Concurrent, because most tests wait. */
+/** Concurrent, because the tests mostly wait. */
 export function describeDeadlines(contract: Contract): void {
   describe('pods at their deadline', { concurrent: true }, () => {
     let driver: Driver

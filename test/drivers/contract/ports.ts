@@ -1,4 +1,4 @@
-/** The contract of drivers for connections to ports of a pod. */
+/** The driver contract for connections to a pod's ports. */
 import { randomBytes, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import type { Duplex } from 'node:stream'
@@ -12,7 +12,7 @@ import { run, shell } from '../processes.ts'
 import type { Contract } from './parts.ts'
 
 const port = 3000
-/** Its listener accepts one connection. */
+/** The listener on this port accepts one connection. */
 const portOfOne = 3001
 
 export function describePorts(contract: Contract): void {
@@ -68,7 +68,7 @@ export function describePorts(contract: Contract): void {
         const stream = await connect()
         const chunk = Buffer.alloc(1024 * 1024, 'x')
         let accepted = 0
-        // The kernel's buffers on the path to a cluster may take more than a hundred.
+        // Kernel buffers on the way to a cluster may hold more than a hundred chunks.
         const most = 1024 * chunk.length
         const write = (): void => {
           stream.write(chunk, (error) => {
@@ -79,7 +79,7 @@ export function describePorts(contract: Contract): void {
         }
         const before = memoryKept()
         write()
-        // It stops once all buffers on the path are full.
+        // The count stops changing when all buffers are full.
         for (let last = -1; last !== accepted; await sleep(1_000)) last = accepted
         expect(accepted).toBeLessThan(most)
         expect(memoryKept() - before).toBeLessThan(32 * 1024 * 1024)
@@ -97,7 +97,7 @@ export function describePorts(contract: Contract): void {
   })
 }
 
-/** Reads exactly so many bytes. */
+/** Reads exactly `length` bytes. */
 async function read(stream: Duplex, length: number): Promise<Buffer> {
   const chunks: Buffer[] = []
   for (let left = length; left > 0; ) {

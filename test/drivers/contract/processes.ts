@@ -1,4 +1,4 @@
-/** The contract of drivers for processes in a pod: argv, streams and exit status. */
+/** The driver contract for processes: argv, streams and exit status. */
 import { createHash, randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeAll, describe, expect, test } from 'vitest'
@@ -64,12 +64,12 @@ export function describeProcesses(contract: Contract): void {
 
     whole('a process blocks on a reader that pauses', async () => {
       const size = 64 * 1024 * 1024
-      // Exits only once all of it was read; see openExec for what containerd may do otherwise.
+      // The process exits only after all output was read. openExec documents why containerd requires this.
       const process = await driver.start(pod, shell(`echo $$; head -c ${size} /dev/zero; read -r _; exit 5`))
       const pid = await firstLine(process.stdout)
       process.stdout.pause()
       const before = memory()
-      // Until no more arrives.
+      // Waits until no more data arrives.
       for (let last = -1; last !== process.stdout.readableLength; await sleep(1_000))
         last = process.stdout.readableLength
       expect(memory() - before).toBeLessThan(32 * 1024 * 1024)
@@ -87,7 +87,7 @@ export function describeProcesses(contract: Contract): void {
       const process = await driver.start(pod, shell('echo $$; exec sleep 600'))
       const pid = await firstLine(process.stdout)
       const chunk = Buffer.alloc(1024 * 1024)
-      // The kernel's buffers on the way to a cluster may take more than a hundred.
+      // Kernel buffers on the way to a cluster may hold more than a hundred chunks.
       const most = 1024 * chunk.length
       let accepted = 0
       const write = (): void => {
@@ -101,7 +101,7 @@ export function describeProcesses(contract: Contract): void {
       for (let last = -1; last !== accepted; await sleep(1_000)) last = accepted
       expect(accepted).toBeLessThan(most)
       await run(driver, pod, shell(`kill -KILL ${pid}`))
-      // Some clusters never report the exit of a process with blocked input: `kubectl exec` hangs too.
+      // Some clusters never report the exit of a process with blocked input. `kubectl exec` also hangs.
       if (driver.kind === 'kubernetes') process.close()
       expect(await process.ended).toMatchObject(
         driver.kind === 'kubernetes' ? { kind: 'lost' } : { kind: 'exited', code: 137 },
@@ -145,7 +145,7 @@ export function describeProcesses(contract: Contract): void {
   })
 }
 
-/** More ends of the shell's own. */
+/** Other ways for the shell to end. */
 const otherEnds = [
   { script: 'exit 255', code: 255 },
   { script: 'no-such-command-anywhere', code: 127 },

@@ -1,4 +1,3 @@
-/** The contract of drivers for processes on a terminal. */
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { Driver, Pod } from '../../../workers/drivers/driver.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -39,7 +38,7 @@ export function describeTerminals(contract: Contract): void {
     })
 
     test.runIf(contract.isWhole)('never reports a wrong exit code when the connection breaks', async () => {
-      // Unread input breaks connections inside a cluster, which then may report exit code 0.
+      // In a cluster, unread input breaks connections, and the exit code may then be 0.
       const ends = await Promise.all(
         Array.from({ length: 20 }, async () => {
           const { process, screen } = await startOn('echo ready; read -r _; head -c 200000 /dev/zero; exit 7')
