@@ -15,7 +15,7 @@ export const roomForPairs = { QUOTA_CONCURRENT_SANDBOXES: '20' }
 /** @param rounds of each pair */
 export function testPairs(rounds: number): void {
   // Concurrent with the rest, because each uses separate accounts or a separate world.
-  describe('of an account or a sandbox', { concurrent: true }, () => {
+  describe('for an account or a sandbox', { concurrent: true }, () => {
     describe('on the local driver', { concurrent: false }, () => testOutside(rounds))
   })
   describeOnBothDriversAtOnce('inside a sandbox', (driver) => {

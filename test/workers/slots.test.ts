@@ -372,7 +372,7 @@ describeInSandboxes('slots', (open) => {
   })
 })
 
-test("only a leaving worker's sandboxes change their slot owner", () => {
+test('when a worker leaves, only its sandboxes change their slot owner', () => {
   const workers = Array.from({ length: 8 }, (_, index): WorkerEntry => {
     return { id: `worker_${index}`, url: '', driverProblem: null }
   })
