@@ -19,7 +19,7 @@ import { dropDatabase, makeDatabase, type TestDatabase } from './support/databas
 const onDebian = process.platform === 'linux' && findProgram('dpkg-query') !== undefined
 const digestOf = (data: Buffer) => `sha256:${createHash('sha256').update(data).digest('hex')}`
 
-describe.skipIf(!onDebian)('the image of the server', () => {
+describe.skipIf(!onDebian)('the server image', () => {
   const folder = mkdtempSync(join(tmpdir(), 'sandlot-image-'))
   const files = join(folder, 'files')
   let contents: Contents

@@ -68,7 +68,7 @@ const maxShown = 300
 const foreignHost = (host: string) =>
   new Problem(
     'host_not_allowed',
-    `This service does not accept requests to the host ${JSON.stringify(host.slice(0, maxShown))}. The operator can add the host to ALLOWED_HOSTS.`,
+    `This service does not accept requests for the host ${JSON.stringify(host.slice(0, maxShown))}. The operator can add the host to ALLOWED_HOSTS.`,
   )
 
 const foreignOrigin = (origin: string) =>

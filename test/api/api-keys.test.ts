@@ -210,7 +210,7 @@ describe('keys with scope run', () => {
     (name) => endpoints[name].credential === 'key',
   )
 
-  test.each(withKey)('allows a run-scope key to call %s only if the contract permits it', async (name) => {
+  test.each(withKey)('a run-scope key can call %s only if the contract permits the call', async (name) => {
     const alice = await world.account()
     const agent = await runKey(alice)
     const body = endpoints[name].method === 'GET' ? {} : { body: {} }

@@ -8,7 +8,7 @@ import { shareSandbox } from '../support/shared.ts'
 
 const sha256 = (bytes: string | Buffer) => createHash('sha256').update(bytes).digest('hex')
 
-describeOnEveryImageAtOnce('two operations on one file', ({ driver, env }) => {
+describeOnEveryImageAtOnce('concurrent writes to a file', ({ driver, env }) => {
   const { world, alice, params, sh, countOf } = shareSandbox({ driver, env })
   const { put } = rawFiles({ world, alice, params })
   const printed = async (line: string) => (await sh(line)).stdout

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { describeOnBothDrivers } from '../support/drivers.ts'
 import { shareSandbox } from '../support/shared.ts'
 
-describeOnBothDrivers('after harm to the folders of a sandbox', (driver) => {
+describeOnBothDrivers('a sandbox with damaged folders', (driver) => {
   const { alice, params, sh, exec, waitForExit } = shareSandbox({ driver })
   const view = (path: string) => alice.call('viewFile', { params, query: { path } })
   const reset = () => alice.call('resetSandbox', { params })

@@ -122,7 +122,7 @@ test('lists contain only objects that belong to the account', async () => {
 })
 
 test.each(['basic abc', 'Bearer', 'Bearer a b', 'sandlot_live_abc'])(
-  'rejects the Authorization header %j',
+  'rejects the invalid Authorization header %j',
   async (header) => {
     const response = await fetch(`${world.url()}/v1/account`, { headers: { authorization: header } })
     expect(response.status).toBe(401)

@@ -7,7 +7,7 @@ import { bytesOf, type ExecEvent, readEvents } from '../support/events.ts'
 import { shareSandbox } from '../support/shared.ts'
 import type { World } from '../support/world.ts'
 
-describeOnBothDrivers('a command in the background', (driver) => {
+describeOnBothDrivers('background commands', (driver) => {
   const { world, alice, params: sandbox, waitForExit } = shareSandbox({ driver })
 
   const start = async (body: ExecRequest) => {
@@ -111,7 +111,7 @@ describeOnBothDrivers('a command in the background', (driver) => {
     await expect(output(params, 'bytes=x')).rejects.toMatchObject({ status: 400, code: 'invalid_request' })
   })
 
-  test.concurrent('a background command without readers is killed after its grace period, if it has one', async () => {
+  test.concurrent('a background command is killed after a grace period without readers', async () => {
     const command = 'echo up; sleep 60'
     const alone = await start({ command })
     const followed = await start({ command, grace_ms: 2_000 })

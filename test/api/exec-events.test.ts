@@ -10,7 +10,7 @@ import { expectDurationBelow, isSoak } from '../support/eventually.ts'
 import { send } from '../support/http.ts'
 import { shareSandbox } from '../support/shared.ts'
 
-describeOnBothDrivers('the events of a command', (driver) => {
+describeOnBothDrivers("a command's events", (driver) => {
   const { world, alice, params, sh, countOf, waitForExit } = shareSandbox({ driver })
 
   const open = async (body: ExecRequest, more: object = {}): Promise<EventReader> => {

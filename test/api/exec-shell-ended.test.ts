@@ -5,7 +5,7 @@ import { describeOnBothDrivers } from '../support/drivers.ts'
 import { inside } from '../support/sandbox-commands.ts'
 import { shareSandbox } from '../support/shared.ts'
 
-describeOnBothDrivers('a command that signals the shell of its slot', (driver) => {
+describeOnBothDrivers('a command that signals its shell', (driver) => {
   const { world, alice, params, exec, sh, countOf, waitForExit } = shareSandbox({ driver })
 
   const lost = { status: 'lost', exit_code: null, signal: null, truncated: true }
@@ -54,7 +54,7 @@ describeOnBothDrivers('a command that signals the shell of its slot', (driver) =
     expect(stdout).toMatch(driver === 'local' ? /^before\n$/ : /^before\n(after\n)?$/)
   })
 
-  test('a command that kills all visible processes is lost, or killed with its pod', async () => {
+  test('a command that kills all visible processes is reported as lost, or as killed with its pod', async () => {
     const at = { id: (await alice.call('createSandbox')).body.id }
     const box = inside(alice, at)
     const result = await box.sh(`kill -9 -1; ${sleep(7209)}`)
@@ -64,7 +64,7 @@ describeOnBothDrivers('a command that signals the shell of its slot', (driver) =
     } else expect(result).toMatchObject({ status: 'killed', reason: 'pod_failed', exit_code: null })
   })
 
-  test('a command that leaves its session and kills its shell leaves no process', async () => {
+  test('a command that leaves its session and kills its shell leaves no process behind', async () => {
     const result = await exec({ command: ['setsid', 'sh', '-c', `kill -9 $PPID; ${sleep(7202)}`] })
     expect(await countOf('slee[p] 7202')).toBe(0)
     expect(result).toMatchObject(lost)
@@ -80,7 +80,7 @@ describeOnBothDrivers('a command that signals the shell of its slot', (driver) =
     expect(result).toMatchObject({ ...lost, stdout: 'go\n' })
   })
 
-  test('a background command that kills its shell is lost and leaves no processes', async () => {
+  test('a background command that kills its shell is reported as lost and leaves no process behind', async () => {
     const result = await inBackground({ command: `kill -9 $PPID; ${sleep(7204)}` })
     expect(await countOf('slee[p] 7204')).toBe(0)
     expect(result).toMatchObject(lost)

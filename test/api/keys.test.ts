@@ -23,7 +23,7 @@ const keysIn = ({ pid }: Process) => {
   return names.filter((name) => /KEY|SECRET/.test(name)).sort()
 }
 
-test('the API cannot open sealed values, and a worker cannot sign session tokens', async () => {
+test('the API cannot decrypt sealed values, and a worker cannot sign session tokens', async () => {
   expect(keysIn(world.apis[0]!)).toEqual(['JWT_SECRET', 'RPC_KEY', 'SECRETS_PUBLIC_KEY'])
   expect(keysIn(world.workers[0]!)).toEqual(['RPC_KEY', 'SECRETS_KEY'])
   // These keys are sufficient.

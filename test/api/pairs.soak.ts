@@ -7,7 +7,7 @@ import { shareSandbox, shareWorld } from '../support/shared.ts'
 import { testFilePairs } from './file-pairs.ts'
 import { roomForPairs, sandboxes, testPairs } from './pairs.ts'
 
-describe('two concurrent requests, twenty times', () => testPairs(20))
+describe('all pairs of concurrent requests, twenty times', () => testPairs(20))
 
 describe.skipIf(!hasCluster)('two concurrent requests on Kubernetes', () => {
   const world = shareWorld({ driver: 'kubernetes', env: roomForPairs })
@@ -15,6 +15,6 @@ describe.skipIf(!hasCluster)('two concurrent requests on Kubernetes', () => {
     tryPairs(sandboxes(world), { rounds: 3, concurrency: 4 }))
 })
 
-describeOnEveryImage('every two concurrent requests for a file, three times', ({ driver, env }) =>
+describeOnEveryImage('all pairs of concurrent file requests, three times', ({ driver, env }) =>
   testFilePairs(shareSandbox({ driver, env }), 3),
 )

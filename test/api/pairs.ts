@@ -15,7 +15,7 @@ export const roomForPairs = { QUOTA_CONCURRENT_SANDBOXES: '20' }
 /** @param rounds number of rounds per pair */
 export function testPairs(rounds: number): void {
   // Concurrent, because the accounts and worlds are separate.
-  describe('of an account or a sandbox', { concurrent: true }, () => {
+  describe('for an account or a sandbox', { concurrent: true }, () => {
     describe('on the local driver', { concurrent: false }, () => testOutside(rounds))
   })
   describeOnBothDriversAtOnce('inside a sandbox', (driver) => {

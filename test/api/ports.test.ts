@@ -14,7 +14,7 @@ import { newWebSocket, untilOpen } from '../support/web-socket.ts'
 
 const port = 3000
 
-describeOnBothDrivers('a port of a sandbox', (driver) => {
+describeOnBothDrivers('sandbox ports', (driver) => {
   const { world, alice, params, sh } = shareSandbox({ driver })
   const open = (to = port, as: Account = alice, id = params.id) => connect(world, as, id, to)
 

@@ -204,7 +204,7 @@ describe('the monthly quota', () => {
     })
   })
 
-  test("of 200 concurrent creates across a month's end, only those in the new month are accepted", async () => {
+  test('when 200 concurrent creates span the end of a month, only those in the new month are accepted', async () => {
     const accounts = await makeAccounts(10)
     await setClock(world.db, new Date(newYear - 10_000))
     for (const { id } of accounts) await spend(id, new Date(newYear - 11_000), hours * hourMs)

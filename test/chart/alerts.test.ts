@@ -89,7 +89,7 @@ test('every dashboard panel queries only metrics that the processes register', a
   }
 })
 
-describe.skipIf(!hasHelm)('the alerts, by helm', () => {
+describe.skipIf(!hasHelm)('the rendered alerts', () => {
   test('alerts and the recording rule query only metrics that processes register', async () => {
     const known = await registered()
     expect(alertsOf()).toHaveLength(12)

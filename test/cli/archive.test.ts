@@ -90,7 +90,7 @@ async function unpackAll(archive: Buffer): Promise<Skipped> {
 
 const unpack = async (archive: Buffer): Promise<string[]> => (await unpackAll(archive)).lines
 
-describe('unpacking and its target folder', () => {
+describe('the target folder of unpacking', () => {
   const evil = { content: 'evil' }
   test.each<[string, Entry[]]>([
     ['a name with ..', [{ path: '../outside/precious', ...evil }]],

@@ -284,7 +284,7 @@ test('mcp init --portable warns if sandlot is not on the PATH', async () => {
   expect(await init(`${folder}:${join(home.folder, 'bin')}`)).not.toContain('PATH')
 })
 
-describe('modes without writing', () => {
+describe('options that write nothing', () => {
   test('mcp init --dry-run shows the changes', async () => {
     using home = new Place()
     const file = home.write('.cursor/mcp.json', '{\n  "a": 1\n}\n')

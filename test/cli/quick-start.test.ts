@@ -5,7 +5,7 @@ import { startWorld } from '../support/index.ts'
 import { Home } from './client.ts'
 import { password } from './users.ts'
 
-describeOnBothDrivers('the walk', (driver) => {
+describeOnBothDrivers('the quick start', (driver) => {
   test('a new user can sign up, create a sandbox, work in it and destroy it', async () => {
     await using world = await startWorld({ driver })
     using home = new Home()

@@ -61,7 +61,7 @@ const wrong: string[][] = [
   ['config', 'set-url'],
 ]
 
-describe('wrong usage', () => {
+describe('invalid usage', () => {
   test.each(wrong.map((args) => [args]))('%j exits with 2 and reports the reason on stderr', async (args) => {
     using home = new Home()
     const plain = await home.run(args, { env: configured })

@@ -13,7 +13,7 @@ import { type ClusterWorld, startClusterWorld } from './kubernetes-world.ts'
 import { collect, firstLine, run, shell } from './processes.ts'
 import { ofSandbox } from './requests.ts'
 
-describe.skipIf(!hasCluster)('failures on a cluster', () => {
+describe.skipIf(!hasCluster)('cluster failures', () => {
   let world: ClusterWorld
   let driver: Driver
   const deaths: DeadPod[] = []

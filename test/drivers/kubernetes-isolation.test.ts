@@ -25,7 +25,7 @@ const triedPort = 8080
 const maxTries = isSoak ? 50 : 6
 const maxAtOnce = Math.min(maxTries, 10)
 
-describe.skipIf(!hasCluster)('the isolation of a cluster', () => {
+describe.skipIf(!hasCluster)('cluster isolation', () => {
   let world: ClusterWorld
   let workers: Driver
 
@@ -198,7 +198,7 @@ describe.skipIf(!hasCluster)('the isolation of a cluster', () => {
     ])
   })
 
-  describe('the role of the workers', () => {
+  describe("the workers' role", () => {
     test("the workers' role grants exactly the rights that the driver needs", async () => {
       const api = worker(world, AuthorizationV1Api)
       const { status } = await api.createSelfSubjectRulesReview({

@@ -28,7 +28,7 @@ const responseOf = (driver: Driver, words: RegExp) =>
   eventually(async () => words.test(await answerOf(driver)), 20_000)
 const request = () => ({ ...ofSandbox(), image: images.busybox, deadlineSeconds: 60 })
 
-describe.skipIf(!hasCluster)('the setup of a cluster', () => {
+describe.skipIf(!hasCluster)('cluster setup', () => {
   let world: ClusterWorld
   let driver: Driver
 

@@ -37,7 +37,7 @@ test('output is kept even if it is read only after the exit status has arrived',
   expect((await collect(process.stderr)).equals(Buffer.alloc(bytes, 'stderr'))).toBe(true)
 })
 
-test("reads an agent's status correctly when it arrives in one-byte chunks", async () => {
+test("an agent's status is read correctly even if it arrives in one-byte chunks", async () => {
   const path = await listen((role, socket) => {
     if (role !== 'main') return void socket.end()
     const bytes = Buffer.concat([status({ started: true }), status({ exit: 7 })])

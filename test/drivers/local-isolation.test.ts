@@ -43,7 +43,7 @@ for ([$n[0], 1, 0], [$n[1], 0, -3], [$n[2], 0, 0], [$n[3], 0], [435, 0, 0], [$n[
 unshare --user true 2>/dev/null || echo alone`
 const probed = '38 1 1 1 38 1 1 alone\n'
 
-describe('with isolation', () => {
+describe('local isolation', () => {
   test('the only network interface in a local sandbox is the loopback interface', async () => {
     const { pod, driver } = await createReady()
     const { stdout } = await run(
@@ -195,7 +195,7 @@ describe('with isolation', () => {
   )
 })
 
-describe.runIf(hasCgroups)('with limits', () => {
+describe.runIf(hasCgroups)('local limits', () => {
   const more = { SANDBOX_MEMORY: '128Mi', SANDBOX_PIDS: '32', SANDBOX_CPU: '250m' }
 
   test('exceeding the memory limit kills the process that allocates the memory, not the sandbox', async () => {

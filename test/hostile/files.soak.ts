@@ -74,7 +74,7 @@ test('concurrent edits that replace every byte of large files do not block the A
   }
 })
 
-test('a search response stays limited for a very long line and for names that JSON must escape', async () => {
+test('a search response stays small despite a very long line and names that JSON must escape', async () => {
   const { result } = await withNeighbour(world, async (hostile) => {
     const { account, params } = hostile
     await prepare(

@@ -88,7 +88,7 @@ describe('bodies in one-byte chunks', () => {
   })
 })
 
-describe('incomplete rejected bodies', () => {
+describe('rejected bodies that are incomplete', () => {
   const path = `/v1/sandboxes/sbx_${'0'.repeat(26)}/files/raw?path=x`
 
   test('keeps the connection open after a rejection if at most 256 KiB of the body are outstanding', async () => {

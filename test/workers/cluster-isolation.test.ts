@@ -17,7 +17,7 @@ import { openAdmin } from '../support/namespace.ts'
 
 const soonMs = 20_000
 
-describe.skipIf(!hasCluster)('a cluster whose isolation is removed', () => {
+describe.skipIf(!hasCluster)('a cluster without its isolation', () => {
   test('while the cluster isolation is missing, a worker creates no sandboxes but keeps existing ones', async () => {
     await using world = await startWorld({ driver: 'kubernetes' })
     const alice = await world.account()

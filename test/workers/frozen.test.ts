@@ -13,7 +13,7 @@ import type { World } from '../support/world.ts'
 /** Documented limits in milliseconds. */
 const lostWithinMs = 5_000
 
-describeOnBothInSoak('a worker that is frozen under commands', (driver) => {
+describeOnBothInSoak('a worker that freezes while commands are running', (driver) => {
   const world = shareWorld({ driver })
 
   test('when a worker resumes, a command that was reported as lost stays lost and is killed', async () => {

@@ -6,7 +6,7 @@ import { raceCreatesAndDestroys } from './race.ts'
 /** Few rounds on the cluster, where each takes long and tests the same code. */
 const rounds = { local: 1_000, kubernetes: 100 }
 
-describeOnBothDrivers('a create and a destroy of one sandbox', (driver) => {
+describeOnBothDrivers('concurrent creates and destroys of a sandbox', (driver) => {
   test(
     `${rounds[driver]} concurrent creates and destroys leave no pods or unfinished rows behind`,
     () => raceCreatesAndDestroys(driver, rounds[driver]),

@@ -50,7 +50,7 @@ test('the plan ends a sandbox past its TTL, even if the cluster is unreachable',
   expect(decided([row({ expires_at: ago(0) })], undefined)).toEqual(end)
 })
 
-test('the plan ends a sandbox that did not start in time, and retries the start of others', () => {
+test('the plan ends a sandbox that did not start in time, and retries other starts', () => {
   expect(decided([row({ created_at: ago(60), ready_at: null })], [])).toMatchObject([
     { kind: 'end', reason: 'start_failed' },
   ])

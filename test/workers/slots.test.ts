@@ -87,7 +87,7 @@ describeInSandboxes('slots', (open) => {
     ['exec failed: unable to start container process: read init-p: connection reset by peer', PodExhausted],
     ['read tcp: connection reset by peer', DriverUnavailable],
   ])(
-    'if the pod has room for a shell again, the error is classified by its text: %s',
+    'the error of a shell that failed to start is classified by its text: %s',
     async (why, ExpectedError) => {
       const ended = Promise.resolve({ kind: 'lost', why } as const)
       const told = await diagnoseShell(sandboxes.driver, pod, { ended })
@@ -371,7 +371,7 @@ describeInSandboxes('slots', (open) => {
   })
 })
 
-test("only a leaving worker's sandboxes change their slot owner", () => {
+test('when a worker leaves, only its sandboxes change their slot owner', () => {
   const workers = Array.from({ length: 8 }, (_, index): WorkerEntry => {
     return { id: `worker_${index}`, url: '', driverProblem: null }
   })

@@ -12,7 +12,7 @@ const soonMs = 60_000
 /** Start timeout of the worker that resumes too late. The others have enough time. */
 const startSeconds = 15
 
-describeOnBothInSoakAtOnce('a worker that wakes late', (driver) => {
+describeOnBothInSoakAtOnce('a worker that resumes late', (driver) => {
   let world: World
   beforeAll(async () => {
     const env = { SANDBOX_START_SECONDS: '600', QUOTA_CONCURRENT_SANDBOXES: '10' }

@@ -14,8 +14,8 @@ const capSeconds = 12
 const env = { SANDBOX_MAX_SECONDS: String(capSeconds), RECONCILE_INTERVAL_SECONDS: '3600' }
 const sweeping = { RECONCILE_INTERVAL_SECONDS: '1' }
 
-describeOnBothDriversAtOnce('the cap', (driver) => {
-  describeConcurrently('of the workers', () => {
+describeOnBothDriversAtOnce('the TTL of a sandbox', (driver) => {
+  describeConcurrently('enforced by the workers', () => {
     const world = shareWorld({ driver, env })
     const letTimeBeUp = (sandboxId: string) =>
       world.db.query('update sandbox set expires_at = sandlot_now() where id = ?', [sandboxId])
@@ -42,7 +42,7 @@ describeOnBothDriversAtOnce('the cap', (driver) => {
     })
   })
 
-  describeConcurrently('of the pod', () => {
+  describeConcurrently('enforced by the pod', () => {
     const world = shareWorld({ driver, env })
 
     test("the pod's deadline ends a sandbox while all workers are stopped", async () => {
