@@ -3,8 +3,8 @@
  * pods.
  * For each size: a reconciler pass, requests to the API server, a dead node, an outage of all workers,
  * creation rate.
- * go install sigs.k8s.io/kwok/cmd/kwok@v0.7.0
- * KUBECONFIG=… FLEET_CERT=… FLEET_KEY=… [KWOK=…] [FLEET_SIZES=100,1000] npm run bench -- fleet
+ *   go install sigs.k8s.io/kwok/cmd/kwok@v0.7.0
+ *   KUBECONFIG=… FLEET_CERT=… FLEET_KEY=… [KWOK=…] [FLEET_SIZES=100,1000] npm run bench -- fleet
  * KWOK is the path of kwok. FLEET_CERT and FLEET_KEY are a certificate and key for localhost. The cluster's
  * certificate authority must have signed the certificate. The API server must run on this machine.
  */

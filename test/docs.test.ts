@@ -1,4 +1,3 @@
-/** The documentation agrees with the code, and its links work. */
 import { existsSync, readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'

@@ -1,4 +1,3 @@
-/** Required order of the liveness timeouts. */
 import { expect, test } from 'vitest'
 import { marginMs } from '../api/exec/load-exec.ts'
 import { defaultSeconds, livenessTimeoutsOf, stillMs } from '../shared/platform/liveness-timeouts.ts'

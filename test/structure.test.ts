@@ -1,4 +1,3 @@
-/** Rules of ARCHITECTURE.md and of the code style. */
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'

@@ -1,4 +1,3 @@
-/** Texts of `sandlot help TOPIC`. */
 import { variables } from './settings.ts'
 
 export const topics: Record<string, () => string> = {

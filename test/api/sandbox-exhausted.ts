@@ -60,7 +60,6 @@ export function testExhausted({ driver, env }: { driver: DriverName; env: Record
     }
     let passed = 0
     for (const [name, ask] of Object.entries(commands)) passed += await untilRefused(name, ask)
-    // Rejected commands have no row.
     expect(await count()).toBe(before + passed)
     const path = 'kept'
     await untilRefused('view', () => alice.call('viewFile', { params, query: { path } }))

@@ -1,4 +1,3 @@
-/** How the driver reports failed pods and connections. */
 import { RbacAuthorizationV1Api } from '@kubernetes/client-node'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Driver, DriverUnavailable, PodRefused, type PodRequest } from '../../workers/drivers/driver.ts'

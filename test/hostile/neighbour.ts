@@ -1,6 +1,6 @@
 /**
  * A hostile tenant, and a neighbour who measures the effect on others:
- * await withNeighbour(world, async ({ sh }) => { await sh('yes | head -c 100000000') })
+ *   await withNeighbour(world, async ({ sh }) => { await sh('yes | head -c 100000000') })
  * Each has a separate account and sandbox. By default, both use the same API and worker.
  */
 import { monitorEventLoopDelay } from 'node:perf_hooks'

@@ -1,4 +1,3 @@
-/** Untrusted text must not control the terminal. */
 import fc from 'fast-check'
 import stringWidth from 'string-width'
 import { describe, expect, test } from 'vitest'
