@@ -115,7 +115,7 @@ async function execute(invocation: Invocation<Options>): Promise<number> {
   const code = await runWithoutTerminal(invocation, remote, request, input)
   if (input && options.stdin === undefined) {
     const advice =
-      'Use -n to leave stdin to the shell, as in a `while read` loop. Use -i to send stdin without this note.'
+      'Use -n to leave stdin untouched, as in a `while read` loop. Use -i to send stdin and suppress this note.'
     noteSharedStdin(input, advice, output.note)
   }
   return code

@@ -46,7 +46,7 @@ export async function attachHere(ui: Ui, remote: Remote, execId: string, opening
     if (ended === 'detached')
       return showNotice(
         ui,
-        `Detached from ${name}. The program keeps running. Press Enter on it in the list of commands to attach again. Outside the picker, ${attachHint(remote, execId)}.`,
+        `Detached from ${name}. The program keeps running. Press Enter on it in the list of commands to reattach. Outside the picker, ${attachHint(remote, execId)}.`,
       )
     const ofSession = destroyReasonOf(ended)
     const how =

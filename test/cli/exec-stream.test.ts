@@ -78,8 +78,8 @@ test("exec without -n warns when it sends the shell's remaining stdin", async ()
   expect(await loop('')).toMatchObject({
     ...{ code: 0, stdout: 'a\n' },
     stderr:
-      'sandlot: the command received 4 bytes of stdin that belong to the surrounding shell. Use -n to leave stdin to ' +
-      'the shell, as in a `while read` loop. Use -i to send stdin without this note.\n',
+      'sandlot: the command received 4 bytes of stdin that belong to the surrounding shell. Use -n to leave stdin ' +
+      'untouched, as in a `while read` loop. Use -i to send stdin and suppress this note.\n',
   })
   expect(await loop('-n')).toMatchObject({ code: 0, stdout: 'a\nb\nc\n', stderr: '' })
   expect(await loop('-i')).toMatchObject({ code: 0, stdout: 'a\n', stderr: '' })

@@ -42,7 +42,7 @@ test("create --rm warns when it sends the shell's remaining stdin", async () => 
   const args = ['-c', script, process.execPath, clientPath]
   const { stdout, stderr } = await runProcess('/bin/sh', args, user.home.environment())
   expect(stdout).toBe('b\n')
-  expect(stderr).toContain('Use </dev/null to leave stdin to the shell')
+  expect(stderr).toContain('Use </dev/null to leave stdin untouched')
 })
 
 test('create --rm passes options after the command to the command', async () => {

@@ -138,7 +138,7 @@ async function noteMissingSettings(
   }
   if (options.portable && !settings.isOnPath()) {
     output.note(
-      `The entry starts \`sandlot\`, which is not on your PATH. Install its package with \`npm install -g\`, or omit --portable to write the path of this client.`,
+      `The entry runs \`sandlot\`, which is not on your PATH. Install its package with \`npm install -g\`, or omit --portable to use the full path of this client.`,
     )
   }
   const url = await settings.find('url')

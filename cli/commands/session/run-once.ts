@@ -49,7 +49,7 @@ export async function runOnce(
     if (output.json) output.result({ sandbox_id: id, ...(await remote.get(ended.id)) }, '')
     else noteExitStatus(ended, output.note)
     if (input) {
-      const advice = 'Use </dev/null to leave stdin to the shell, as in a `while read` loop.'
+      const advice = 'Use </dev/null to leave stdin untouched, as in a `while read` loop.'
       noteSharedStdin(input, advice, output.note)
     }
     return exitCodeOf(ended)
