@@ -41,7 +41,7 @@ const sandboxesOfAccount = 100
 const reconcileIntervalSeconds = 10
 /** Milliseconds until unused slots are closed and a change has settled, and of the observation. */
 const ms = { settle: 62_000, steady: 31_000 }
-/** Number of pods on the node that dies. Smaller fleets than twice this number skip the test. */
+/** Number of pods on the node that dies. Fleets smaller than twice this number skip the test. */
 const deaths = podsOfNode
 
 export const fleet: Part = {

@@ -357,7 +357,7 @@ describe('buckets in Redis', () => {
         const ms = performance.now() - start + movedMs
         expect(first).toBeGreaterThanOrEqual(limit)
         expect(all).toBeLessThanOrEqual(limit + refilled(limit, ms))
-        // It was never full, so no refilled token was lost.
+        // The bucket was never full, so no refilled token was lost.
         expect(all).toBeGreaterThanOrEqual(limit + refilled(limit, movedMs))
         // An unused bucket expires when it is full again.
         const ttl = await world.redis.pttl(`sandlot:bucket:sandbox_ops:${owner}`)

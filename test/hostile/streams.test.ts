@@ -186,7 +186,7 @@ describeOnBothDrivers('streams', (driver) => {
       // API and worker each reserve one more stream's buffers, and the RPC arguments.
       await world.eventually(async () => (await heldIn('streams')) >= idleBytes + 2 * streamBytes, 20_000)
       const eventBytes = await heldIn('streams')
-      // A later stalled download is closed earlier.
+      // A download that stalls later is closed before the others.
       await sh(`[ -e big ] || yes 'a line of the file' | head -c ${fileBytes} > big`)
       const download = openStalled(pathOf(endpoints.readRawFile, { params, query: { path: 'big' } as never }))
       await world.eventually(async () => (await heldIn('streams')) > eventBytes, 20_000)

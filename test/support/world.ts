@@ -41,7 +41,7 @@ export interface World extends ApiUrls, AsyncDisposable {
   account(options?: NewAccount): Promise<Account>
   startApi(env?: Record<string, string>): Promise<Process>
   startWorker(env?: Record<string, string>): Promise<Process>
-  /** A worker that kills itself with SIGKILL at the first crash point reached. */
+  /** A worker that kills itself with SIGKILL when it first reaches the crash point. */
   startDoomedWorker(point: CrashPoint, env?: Record<string, string>): Promise<Process>
   /** A worker that stops itself with SIGSTOP at the crash point. Resolves before that. */
   startFreezingWorker(point: CrashPoint, env?: Record<string, string>): Promise<Process>
