@@ -1,5 +1,5 @@
 /**
- * Tests a sandbox at its limits. On Kubernetes, they run only in the soak, because they keep a small node
+ * Tests of a sandbox at its limits. On Kubernetes, they run only in the soak, because they keep a small node
  * busy.
  */
 import { expect, test } from 'vitest'
