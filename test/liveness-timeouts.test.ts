@@ -20,7 +20,6 @@ test('the default liveness timeouts match the documentation', () => {
   })
 })
 
-/** All valid settings in steps of 0.1. */
 const settable = Array.from({ length: 191 }, (_, step) => (10 + step) / 10)
 
 test.each(settable)(

@@ -40,7 +40,6 @@ const importsOf = new Map(files.map((file) => [file, imports.filter(({ from }) =
 
 const folderOf = (file: string) => file.split('/')[0]!
 
-/** Folders that each folder may import. */
 const mayImport: Record<string, string[]> = {
   shared: [],
   migrations: ['shared'],

@@ -20,9 +20,7 @@ import { shareSandbox } from '../support/shared.ts'
 const mebibyte = 1024 * 1024
 /** Exceeds all kernel buffers between worker and client. */
 const fileBytes = 32 * mebibyte
-/** Number of streams opened together. */
 const batchSize = 8
-/** Memory of a stream in one process. */
 const streamBytes = 128 * 1024
 
 /** Bytes reserved in workers and APIs. */
