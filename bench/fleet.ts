@@ -3,8 +3,8 @@
  * pods.
  * For each size: a reconciler pass, requests to the API server, a dead node, an outage of all workers,
  * creation rate.
- * go install sigs.k8s.io/kwok/cmd/kwok@v0.7.0
- * KUBECONFIG=… FLEET_CERT=… FLEET_KEY=… [KWOK=…] [FLEET_SIZES=100,1000] npm run bench -- fleet
+ *   go install sigs.k8s.io/kwok/cmd/kwok@v0.7.0
+ *   KUBECONFIG=… FLEET_CERT=… FLEET_KEY=… [KWOK=…] [FLEET_SIZES=100,1000] npm run bench -- fleet
  * KWOK is the path of kwok. FLEET_CERT and FLEET_KEY are a certificate and key for localhost. The cluster's
  * certificate authority must have signed the certificate. The API server must run on this machine.
  */
@@ -41,7 +41,7 @@ const sandboxesOfAccount = 100
 const reconcileIntervalSeconds = 10
 /** Milliseconds until unused slots are closed and a change has settled, and of the observation. */
 const ms = { settle: 62_000, steady: 31_000 }
-/** Number of pods on the node that dies. Smaller fleets than twice this number skip the test. */
+/** Number of pods on the node that dies. Fleets smaller than twice this number skip the test. */
 const deaths = podsOfNode
 
 export const fleet: Part = {

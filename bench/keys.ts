@@ -1,7 +1,7 @@
 /**
  * Measures the latency of typing into a terminal, one key at a time. Exits with 1 if the median exceeds its
  * budget.
- * [KUBECONFIG=… SANDBOX_IMAGE=…] node bench/keys.ts [KEYS]
+ *   [KUBECONFIG=… SANDBOX_IMAGE=…] node bench/keys.ts [KEYS]
  * A key takes a few milliseconds. Buffering or polling would take hundreds.
  */
 import { WebSocket } from 'ws'

@@ -1,6 +1,6 @@
 /**
  * `npm run bench`: measures Sandlot and its alternatives, and writes bench/RESULTS.md.
- * KUBECONFIG=… SANDBOX_IMAGE=… [KUBECTL=…] npm run bench [-- PART…]
+ *   KUBECONFIG=… SANDBOX_IMAGE=… [KUBECTL=…] npm run bench [-- PART…]
  * By default runs all parts. Some need a cluster with administrator rights. Use an otherwise idle machine.
  */
 import { limits } from './accounts.ts'

@@ -1,7 +1,7 @@
 /**
  * Simulates a day of the warm pool. Compares fixed pools to pools that follow demand
  * (workers/pool/demand.ts).
- * node bench/pool-simulation.ts [START-SECONDS]
+ *   node bench/pool-simulation.ts [START-SECONDS]
  */
 import type { PoolSize } from '../shared/platform/settings-pools.ts'
 import { demandLimits, sizeFor } from '../workers/pool/demand.ts'

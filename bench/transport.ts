@@ -1,6 +1,6 @@
 /**
  * Compares two ways to send a command to a worker: two-step HTTP and a BullMQ job with pub/sub.
- * REDIS_URL=redis://localhost:6379 node bench/transport.ts
+ *   REDIS_URL=redis://localhost:6379 node bench/transport.ts
  */
 import { Agent, createServer, request as httpRequest } from 'node:http'
 import type { AddressInfo } from 'node:net'

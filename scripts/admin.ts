@@ -76,7 +76,6 @@ const ofAccount: Record<string, (db: Database, account: Account, values: Values)
   },
 }
 const withoutAccount = ['accounts', 'ready', 'keys', 'make-keys', 'public-key']
-/** Options of each command besides --json. */
 const optionsOf: Record<string, readonly string[]> = { limits: [...limitNames, 'reset'], delete: ['yes'] }
 
 /** An error whose message is printed. The default exit code is 1. */

@@ -30,7 +30,6 @@ export const config = {
   ExposedPorts: { '8080/tcp': {}, '9090/tcp': {}, '9443/tcp': {} },
 }
 
-/** @param created timestamp of all files */
 async function buildImage(created: Date) {
   const { architecture, layers, parts } = await gatherContents()
   const { version } = readManifest('')

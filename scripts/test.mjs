@@ -113,7 +113,6 @@ async function runRounds(args, times, firstSeed) {
     const outputPath = join(folder, `round-${round}.log`)
     const startedAt = performance.now()
     const run = await runVitest(args, { environment: { SANDLOT_SEED: String(seed) }, outputPath })
-    // A signal stopped the run.
     if (run.code > 128) return false
     const counts = countsOf(run)
     // An aborted run may have counted no failure.

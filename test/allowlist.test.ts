@@ -84,7 +84,6 @@ test('a rejection does not show the rejected arguments', () => {
     reason: `"rm" is not on the account's command allowlist.`,
     needs: 'rm',
   })
-  // No entry can allow it.
   expect(decide(['ls'], ['rm -rf'])).not.toHaveProperty('needs')
 })
 

@@ -1,4 +1,3 @@
-/** Required order of the liveness timeouts. */
 import { expect, test } from 'vitest'
 import { marginMs } from '../api/exec/load-exec.ts'
 import { defaultSeconds, livenessTimeoutsOf, stillMs } from '../shared/platform/liveness-timeouts.ts'
@@ -21,7 +20,6 @@ test('the default liveness timeouts match the documentation', () => {
   })
 })
 
-/** All valid settings in steps of 0.1. */
 const settable = Array.from({ length: 191 }, (_, step) => (10 + step) / 10)
 
 test.each(settable)(

@@ -1,4 +1,3 @@
-/** Limits on requests and bodies of an HTTP connection. */
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { expect, test } from 'vitest'

@@ -1,4 +1,3 @@
-/** Rules of ARCHITECTURE.md and of the code style. */
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
@@ -41,7 +40,6 @@ const importsOf = new Map(files.map((file) => [file, imports.filter(({ from }) =
 
 const folderOf = (file: string) => file.split('/')[0]!
 
-/** Folders that each folder may import. */
 const mayImport: Record<string, string[]> = {
   shared: [],
   migrations: ['shared'],

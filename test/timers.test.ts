@@ -1,4 +1,3 @@
-/** Timers with a possibly negative delay. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { withTimeout } from '../shared/lib/timeout.ts'

@@ -84,7 +84,6 @@ interface Place {
   path: string
 }
 
-/** Returns undefined for a local path. */
 function readPlace(text: string): Place | undefined {
   const [, session, path] = /^([^/:]*):(.*)$/s.exec(text) ?? []
   return session === undefined ? undefined : { session, path: path || '.' }

@@ -12,7 +12,6 @@ interface Options {
   create: boolean
 }
 
-/** Tolerated clock difference in milliseconds. */
 const skewMs = 30_000
 
 export const define = defineCommand<Options>({
@@ -81,7 +80,6 @@ async function describeKeys(settings: Settings): Promise<string> {
   await settings.apiKey(address)
   const { value, source } = (await settings.findKey(address))!
   const { file } = settings
-  // A separate check reports a broken file.
   const others = (await settings.savedKeys().catch(() => [])).filter(
     (key) => placeOfKey(key, file) !== source,
   )

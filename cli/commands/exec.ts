@@ -90,7 +90,6 @@ the command could not be run; 128+n terminated by signal n; 130 interrupted.`,
   },
 })
 
-/** Exit code of a command that was not found. */
 const notFound = 127
 
 /** Suggests a correction if the command is a session's name, as in `docker exec`. */

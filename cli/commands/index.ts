@@ -3,7 +3,6 @@ import type { Define } from '../core/command.ts'
 interface Leaf {
   summary: string
   aliases?: string[]
-  /** Whether the help omits the command. */
   hidden?: true
   load(): Promise<{ define: Define }>
 }

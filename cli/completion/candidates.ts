@@ -43,14 +43,11 @@ export async function complete(
 interface TypedLine {
   command: Command
   operands: string[]
-  /** Option values by attribute name. */
   options: Record<string, string>
   seen: Set<Option>
   /** The option whose value is the next word. */
   pending: Option | undefined
-  /** Whether all following words are operands. */
   ended: boolean
-  /** Whether the line starts with `help`. */
   helping: boolean
 }
 

@@ -16,7 +16,6 @@ export function startChecks(report: (text: string) => unknown) {
   let failure: CliError | undefined
   return {
     done,
-    /** The exit code of the first failed check. */
     exitCode: (): number => failure?.exitCode ?? exitCodes.done,
     /**
      * @param run returns a description, and throws if the check fails

@@ -17,5 +17,4 @@ export const canAnimate = (): boolean =>
 export const canDraw = (): boolean =>
   process.stdin.isTTY === true && process.stdout.isTTY === true && process.env.TERM !== 'dumb'
 
-/** Uses the same environment variable as Ink. */
 export const isReadAloud = (): boolean => process.env.INK_SCREEN_READER === 'true'

@@ -65,9 +65,7 @@ const exceptions: Partial<Record<ErrorCode, number>> = {
 }
 
 interface Extras {
-  /** Advice to the user as a complete sentence. */
   hint?: string | undefined
-  /** Additional fields of the JSON error. */
   details?: Record<string, unknown> | undefined
   exitCode?: number | undefined
 }
@@ -88,7 +86,6 @@ export class CliError extends Error {
     this.details = extras.details ?? {}
   }
 
-  /** Copies the error with some fields changed. */
   with({ message = this.message, ...extras }: Extras & { message?: string }): CliError {
     const { code, hint, details, exitCode } = this
     return new CliError(code, message, { hint, details, exitCode, ...extras })
@@ -109,7 +106,6 @@ export function describeError(error: unknown): CliError {
 export const addStory = (error: CliError, story: string, hint: string): CliError =>
   addHint(error, hint, `${story} ${error.message}`)
 
-/** Prepends `hint` to the hint, in a copy. */
 export const addHint = (error: CliError, hint: string, message = error.message): CliError =>
   error.with({ message, hint: error.hint === undefined ? hint : `${hint}\n${error.hint}` })
 

@@ -2,7 +2,6 @@ import { type Api, allPages } from './api.ts'
 import { CliError, describeError, exitCodes } from './errors.ts'
 import type { Settings } from './settings.ts'
 
-/** Returns undefined if no valid key is set. */
 export async function findCurrentKeyId(settings: Settings, api: Api): Promise<string | undefined> {
   if ((await settings.findKey(await settings.baseUrl())) === undefined) return undefined
   try {

@@ -43,7 +43,6 @@ export const createKey = (api: Api, token: string): Promise<Reply<'createApiKey'
 const again = 'To continue, try again with the same password.'
 const storyOf = (made: boolean) => (made ? 'The account was created' : 'The account exists')
 
-/** Returns false if the account exists. */
 async function makeAccount(api: Api, body: Credentials): Promise<boolean> {
   try {
     await api.call('signUp', { body })

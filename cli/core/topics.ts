@@ -1,4 +1,3 @@
-/** Texts of `sandlot help TOPIC`. */
 import { variables } from './settings.ts'
 
 export const topics: Record<string, () => string> = {
@@ -38,16 +37,16 @@ const settings = `Settings
 Settings are read from these sources, in order of precedence:
 
   1. a flag: --url, --api-key, --session
-  2. the profile of --profile
+  2. the profile named by --profile
   3. the environment: SANDLOT_URL, SANDLOT_API_KEY, SANDLOT_SESSION
-  4. the file: the profile of SANDLOT_PROFILE, or the top level of the file
+  4. the file: the profile named by SANDLOT_PROFILE, or the top level of the file
 
-A saved key is sent only to the address that it was saved for: scheme, host and port. For another address, from --url,
-SANDLOT_URL or the .env of a project, the client uses the key of --api-key, of SANDLOT_API_KEY or of the only profile
-with this address, or no key. sandlot doctor shows the address of each key.
+A saved key is sent only to the address that it was saved for: scheme, host and port. If --url, SANDLOT_URL or the .env
+of a project sets another address, the client uses the key from --api-key or SANDLOT_API_KEY, or from the only profile
+with that address. Without such a key, it sends none. sandlot doctor shows the address of each key.
 
-If no source sets the session, commands use the current session of sandlot session use while it is active, otherwise the
-only active session.
+If no source sets the session, commands use the session that sandlot session use has saved. If that session is no longer
+active, they use the only active session.
 
 The file is $XDG_CONFIG_HOME/sandlot/config.toml, by default ~/.config/sandlot/config.toml:
 

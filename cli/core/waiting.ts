@@ -4,9 +4,7 @@ import { CliError } from './errors.ts'
 import { showSeconds } from './times.ts'
 
 interface WaitReporter {
-  /** Prints a note on a separate line. */
   note(text: string): void
-  /** Changes the progress line. */
   show(text: string): void
 }
 

@@ -40,7 +40,6 @@ export async function openWebSocket({ url, headers, refuse, traced }: Address): 
   )
 }
 
-/** Resolves with 101 or an error response. */
 const answerTo = (socket: WebSocket): Promise<IncomingMessage> =>
   new Promise((resolve, reject) => {
     let taken: IncomingMessage

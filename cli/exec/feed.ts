@@ -9,7 +9,6 @@ const idleMs = 5_000
 export interface Stdin {
   /** A retry calls this method again with the same bytes. */
   send(offset: number, bytes: AsyncIterable<Uint8Array>): Promise<unknown>
-  /** Closes stdin after `offset` bytes. */
   end(offset: number): Promise<unknown>
 }
 

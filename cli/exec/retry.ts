@@ -31,7 +31,6 @@ export class RetryPolicy {
     this.now = options.now ?? (() => performance.now())
   }
 
-  /** Whether the last attempt succeeded. */
   get isFresh(): boolean {
     return this.failures === 0
   }

@@ -23,7 +23,6 @@ export class ScreenModes {
     return text.length === 0 ? '' : `${text.join('')}\u001b[m`
   }
 
-  /** Restores the program's modes. */
   get restoreSequence(): string {
     return this.changed.map(([mode, isOn]) => sequenceFor(mode, isOn)).join('')
   }
@@ -38,7 +37,6 @@ export class ScreenModes {
   }
 }
 
-/** xterm modes that are enabled by default. */
 const enabledByDefault = new Set(['7', '25'])
 const keypadMode = 'keypad'
 const trackedModes = new Set([

@@ -7,7 +7,6 @@ export class ShownOutput {
   /** Bytes received on the current connection, including skipped bytes. */
   private received: OutputOffset = { stdout: 0, stderr: 0 }
 
-  /** The event at which the shown output ends. */
   get eventId(): string {
     return eventIdOf(this.shown)
   }

@@ -17,7 +17,6 @@ export interface ExecStreamOptions {
   remote: Remote
   request: ExecRequest
   input: Input | undefined
-  /** Output is discarded if unset. */
   write?: Follower['write'] | undefined
   note(text: string): void
   /** Default: the command's grace period, but at least 30 s. */

@@ -104,7 +104,7 @@ async function receive(
     await pipeline(response, counted, pass, out, { end: out !== process.stdout })
   } catch (error) {
     response.destroy()
-    // A failed destination also destroys the source, so pipeline() may report either error.
+    // pipeline() reports the first error. A failed destination also destroys the source with an error.
     throw error === broken ? fail(broken) : error
   }
   return { size: transfer.bytes, sha256: hash.digest('hex'), mode: modeOf(response.headers['x-file-mode']) }

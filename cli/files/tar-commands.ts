@@ -2,7 +2,6 @@
 
 const firstLine = '# sandlot cp'
 
-/** Exit codes of the unpacking script. */
 export const copyExits = { partial: 9, interrupted: 130 }
 
 /**

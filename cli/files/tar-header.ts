@@ -12,7 +12,6 @@ export interface TarEntry {
   /** Seconds since the epoch. */
   mtime: number
   size?: number
-  /** Target of a symbolic link. */
   link?: Buffer
 }
 

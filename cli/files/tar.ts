@@ -9,7 +9,6 @@ import type { RemotePath } from './download.ts'
 import type { Skipped } from './skipped.ts'
 import { cleanUpCommand, copyExits, packCommand, unpackCommand } from './tar-commands.ts'
 
-/** Base of relative remote paths. */
 export const home = '/workspace'
 const keptBytes = 64 * 1024
 

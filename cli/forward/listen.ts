@@ -19,7 +19,6 @@ interface Forwarding {
 }
 
 interface Listening extends ForwardedPort {
-  /** Also closes all open connections. */
   close(): void
 }
 

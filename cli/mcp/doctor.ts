@@ -41,7 +41,6 @@ export async function startPeer(command: string, args: string[], env: NodeJS.Pro
   }
 }
 
-/** Wraps an HTTP connection as a `Peer`. */
 export function reachPeer(connection: Connection): Peer {
   const [input, output] = [new PassThrough(), new PassThrough()]
   const ended = bridge(connection, input, (line) => output.write(line)).finally(() => output.end())
@@ -55,7 +54,6 @@ export function reachPeer(connection: Connection): Peer {
   }
 }
 
-/** Stops at the first failed check. */
 export async function examine(peer: Peer, { check }: Checks): Promise<void> {
   const ask = asker(peer)
   const isServer = await check('initialize', async () => {

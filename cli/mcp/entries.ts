@@ -22,7 +22,6 @@ export interface Spot {
   target: string
   scope: TargetScope
   file: string
-  /** Name of the server in the file. */
   name: string
 }
 
@@ -71,7 +70,6 @@ function placeOf(file: string): string {
 const hasFolder = (file: string, { home, folder }: ConfigFolders): boolean =>
   ![home, folder].includes(dirname(file)) && existsSync(dirname(file))
 
-/** Adds `--profile` if a profile is given. */
 export function thisServer(portable: boolean, profile: string | undefined): Server {
   const serve = ['mcp', 'serve', ...(profile === undefined ? [] : ['--profile', profile])]
   if (portable) return { command: 'sandlot', args: serve }

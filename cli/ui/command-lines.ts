@@ -45,7 +45,6 @@ export function viewArguments(state: State): string[] | undefined {
   return onSession(state, ['files', row.entry.type === 'directory' ? 'ls' : 'view'], [row.path])
 }
 
-/** Prints the same output as the key `v`. */
 export function logsArguments(state: State): string[] | undefined {
   const page = pageOf(state)
   return page.at === 'output' && page.execId !== undefined

@@ -75,7 +75,6 @@ function assertUtf8(id: string, { entry, path }: Row): void {
   })
 }
 
-/** Selects the folder that was open. */
 export function leave(ui: Ui) {
   const page = findPage(ui.store.get(), 'session')
   if (!page || page.folder.path === '/') return

@@ -8,7 +8,6 @@ export function showError({ store }: Ui, error: unknown): void {
   store.set({ notice: { text: errorText(error), isError: true } })
 }
 
-/** Message, hint and request id in one line. */
 export function errorText(error: unknown): string {
   const { message, hint, details } = describeError(error)
   const request = typeof details.request_id === 'string' ? `(request ${details.request_id})` : undefined

@@ -15,7 +15,6 @@ interface Shown {
 export class OutputTail {
   /** The last line may be incomplete. */
   private lines = ['']
-  /** Number of lines that are no longer stored. */
   private dropped = 0
   private readonly decoders = { stdout: new TextDecoder(), stderr: new TextDecoder() }
 

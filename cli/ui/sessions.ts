@@ -87,7 +87,6 @@ export function askToDestroy(ui: Ui): void {
   )
 }
 
-/** Like `sandlot session use`. */
 export function useSession(ui: Ui): void {
   const session = activeInFront(ui)
   attempt(ui, async () => {

@@ -33,7 +33,6 @@ export interface State {
   selected: string | undefined
 }
 
-/** Why the latest refresh failed. */
 export interface Trouble {
   /** False if the service rejected the request. */
   isUnavailable: boolean
@@ -163,7 +162,6 @@ export function keepSelection(state: State, before: State): State {
 const rowBefore = ({ filter, selected }: State, before: State): number =>
   filter === before.filter ? listedSessions(before).findIndex(({ id }) => id === selected) : 0
 
-/** The session that keys act on. */
 export function sessionInFront(state: State): Sandbox | undefined {
   const page = pageOf(state)
   if (page.at === 'first-run') return undefined

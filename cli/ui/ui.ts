@@ -10,7 +10,6 @@ export interface Ui {
   api: Api
   settings: Settings
   refresh(): void
-  /** Uses other settings. */
   connect(settings: Settings): void
   /** @param ids visible sessions, with the selected session first */
   onVisible(ids: string[]): void
@@ -19,7 +18,6 @@ export interface Ui {
   handOver(use: () => Promise<void>): Promise<void>
   /** Writes escape sequences that neither print text nor move the cursor. */
   signal(sequence: string): void
-  /** @param code default: 0 */
   quit(code?: number): void
 }
 

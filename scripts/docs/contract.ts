@@ -38,7 +38,6 @@ export const tools = (): string =>
     ]),
   )
 
-/** The code formatter's line width. */
 const lineWidth = 110
 
 export const withRoutes = (file: string): string => {

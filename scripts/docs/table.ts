@@ -7,7 +7,6 @@ export const table = (head: string[], rows: string[][]): string =>
 
 const cell = (text: string) => text.replaceAll('|', '\\|')
 
-/** Escapes asterisks for Markdown. */
 export const plain = (text: string): string => text.replaceAll('*', '\\*')
 
 export const code = (text: string): string => `\`${text}\``

@@ -16,7 +16,6 @@ export interface DebianProgram {
 
 interface WantedPackage {
   package: string
-  /** Path in the package. */
   program: string
   /** Name to start the program with, if different from the file name. */
   as?: string

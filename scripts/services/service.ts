@@ -9,7 +9,6 @@ export interface Service {
   name: string
   command: string[]
   environment?: Record<string, string | undefined>
-  /** File for the process's output. */
   log: string
   /** Shuts down gracefully even while clients are connected. */
   stopSignal: 'SIGINT' | 'SIGTERM'

@@ -21,7 +21,6 @@ export interface Stack {
   ready: Promise<string>
   /** Rejects with a user-facing error when the stack cannot continue. */
   failed: Promise<never>
-  /** Stops applications first. */
   stop(): Promise<void>
 }
 

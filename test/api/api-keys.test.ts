@@ -69,7 +69,6 @@ test('lists API keys newest first, without the keys themselves', async () => {
 test('every API process rejects a revoked key within a second', async () => {
   const alice = await world.account()
   const everywhere = [0, 1, 2]
-  // Every process has cached the key.
   for (const api of everywhere) expect((await alice.call('getAccount', { api })).status).toBe(200)
   await alice.call('revokeApiKey', { params: { key_id: alice.keyId } })
   await sleep(1_000)

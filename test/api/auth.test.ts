@@ -129,7 +129,7 @@ test.each<[string, (secret: string, subject: string) => string, string]>([
   ...[123, { id: 'acc' }, ['acc'], '', "' or true --", undefined].map(
     (sub): [string, (secret: string, subject: string) => string, string] => [
       `one whose subject is ${JSON.stringify(sub)}`,
-      // Signed by hand, because the library rejects such a subject.
+      // Signed by hand, because the library rejects this subject.
       (secret) => signRaw({ iss: 'sandlot', aud: 'sandlot-dashboard', exp: 9_999_999_999, sub }, secret),
       'invalid_credentials',
     ],

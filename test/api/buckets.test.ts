@@ -1,4 +1,3 @@
-/** Rate limits, which are exact across API processes. */
 import { describe, expect, test } from 'vitest'
 import { Buckets } from '../../api/limits/rate-limit.ts'
 import { readPage } from '../../scripts/docs.ts'
@@ -58,7 +57,6 @@ async function outcomeOf(call: Promise<unknown>): Promise<Outcome> {
 
 const allowed = (outcomes: Outcome[]) => outcomes.filter(({ status }) => status !== 429)
 
-/** Number of whole tokens added in this time. */
 const refilled = (limit: number, ms: number) => Math.floor((ms * limit) / 60_000)
 
 test('each API process has its own buckets for reads and changes', async () => {
@@ -229,7 +227,6 @@ describe('buckets per address', () => {
     expect(await statuses(4, { ...proxy, forwarded: '198.51.100.1' })).toEqual([400, 400, 400, 429])
     // The client sent the addresses further to the left, so they are ignored.
     expect(await statuses(1, { ...proxy, forwarded: '203.0.113.99, 198.51.100.1' })).toEqual([429])
-    // A second trusted proxy is skipped.
     expect(await statuses(1, { ...proxy, forwarded: '198.51.100.1, 10.1.2.3' })).toEqual([429])
     expect(await statuses(1, { ...proxy, forwarded: '198.51.100.2' })).toEqual([400])
     // Only the proxy may report addresses.
@@ -290,7 +287,6 @@ interface TestedBucket {
 }
 
 describe('buckets in Redis', () => {
-  /** Takes tokens until a refusal. */
   async function drain(buckets: Buckets, owner: string): Promise<number> {
     for (let taken = 0; ; taken++) {
       const refused = await buckets.take('sandbox_ops', owner).then(
@@ -327,7 +323,6 @@ describe('buckets in Redis', () => {
       const { retryAfterSeconds = 0 } = await refusal(1)
       expect(retryAfterSeconds).toBeGreaterThan(0)
       expect(retryAfterSeconds).toBeLessThanOrEqual(60)
-      // Simulates the elapsed time.
       const [missing, us] = (await world.redis.get(key))!.split(' ')
       await world.redis.set(key, `${missing} ${Number(us) - retryAfterSeconds * 1e6}`)
       expect(await take(1)).toMatchObject({ limit: 1, remaining: 0 })
@@ -362,7 +357,7 @@ describe('buckets in Redis', () => {
         const ms = performance.now() - start + movedMs
         expect(first).toBeGreaterThanOrEqual(limit)
         expect(all).toBeLessThanOrEqual(limit + refilled(limit, ms))
-        // It was never full, so no refilled token was lost.
+        // The bucket was never full, so no refilled token was lost.
         expect(all).toBeGreaterThanOrEqual(limit + refilled(limit, movedMs))
         // An unused bucket expires when it is full again.
         const ttl = await world.redis.pttl(`sandlot:bucket:sandbox_ops:${owner}`)

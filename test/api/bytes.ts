@@ -18,7 +18,6 @@ const octal = (bytes: Buffer) => [...bytes].map((byte) => `\\${byte.toString(8).
 const bytesFrom = (text: string, odd: string | undefined): Buffer =>
   odd === undefined ? Buffer.from(text) : Buffer.from(odd, 'base64')
 
-/** @param runs number of runs per property */
 export function testBytes(runs: number, seed: number): void {
   console.info(`bytes: seed ${seed}`)
   /** @param share fraction of the runs, for properties that need many requests */
@@ -102,7 +101,6 @@ export function testBytes(runs: number, seed: number): void {
           const put = await fetch(url, { method: 'PUT', headers: authorized(), body: bytes })
           expect(put.status).toBe(201)
           const seen = await view(path)
-          // A view contains the first MiB.
           expect(Buffer.from(seen.content, seen.encoding as 'base64').equals(bytes)).toBe(true)
           const raw = await fetch(url, { headers: authorized({ range: `bytes=3-${bytes.length}` }) })
           expect(Buffer.from(await raw.arrayBuffer()).equals(bytes.subarray(3))).toBe(true)

@@ -8,7 +8,6 @@ import { moveClock, moveClockOfRedis } from '../support/clock.ts'
 import { shareWorld } from '../support/shared.ts'
 
 const hourMs = 3_600_000
-/** The documented recovery time. */
 const recoverMs = 5_000
 
 const world = shareWorld({ env: { QUOTA_CONCURRENT_SANDBOXES: '1' } })

@@ -1,4 +1,3 @@
-/** Deletes an account while an API process has its key cached. */
 import { expect, test } from 'vitest'
 import type { Refusal } from '../support/account.ts'
 import { shareWorld } from '../support/shared.ts'

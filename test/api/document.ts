@@ -161,7 +161,6 @@ function objectsAround(schema: Schema): fc.Arbitrary<object> {
   const choice = [...oneOf.flatMap(({ required = [] }) => required), ...(not?.required ?? [])]
   return fc.tuple(unknown, fc.nat(), ...fields).map(([extra, at, ...given]) => {
     const value = Object.fromEntries([...given.flat(), ...extra] as [string, unknown][])
-    // Usually keeps only one alternative.
     if (choice.length > 0 && at % 4 > 0) delete value[choice[at % choice.length]!]
     return value
   })

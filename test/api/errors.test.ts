@@ -208,7 +208,6 @@ test.each(codes)('returns the error %s as a problem document', async (code) => {
   const waits = status === 429 || status === 503 || code === 'sandbox_starting'
   expect(Number.isInteger(refusal.retryAfter)).toBe(waits)
   if (waits) expect(refusal.retryAfter).toBeGreaterThan(0)
-  // No route documents method_not_allowed.
   if (code !== 'method_not_allowed') expect(codesOf(endpoints[name])).toContain(code)
 })
 
@@ -261,7 +260,6 @@ async function sandboxOf(account: Account) {
   return { id: body.id }
 }
 
-/** Starts a background command. */
 async function execOf(account: Account, command: string) {
   const params = await sandboxOf(account)
   const { body } = await account.call('execCommand', { params, body: { command, background: true } })

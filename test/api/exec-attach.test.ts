@@ -1,4 +1,3 @@
-/** WebSockets to commands, with and without a terminal. */
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { connect } from 'node:net'
@@ -87,7 +86,6 @@ describeOnBothDrivers('attaching to a command', (driver) => {
 
   test('a terminal echoes each key before the next key is sent', async () => {
     const line = await open(await start({ command: ['cat'], tty: true }))
-    // bench/keys.ts measures the delay.
     for (const key of 'abcdefghij') {
       line.type(key)
       await line.shows(key)

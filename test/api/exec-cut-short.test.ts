@@ -38,7 +38,7 @@ const cut: ExecOutcome = {
 test('events, results and tool calls indicate truncated output in a field', () => {
   expect(writeLastEvents(cut, '3-0').toString()).toMatch(/^id: 3-0\nevent: exit\ndata: .*"truncated":true/)
   expect(cutToSize({ ...cut, stdout: 'abc', stderr: '' }).result).toMatchObject({ truncated: true, reason })
-  // The row may hold the reason even if the worker has not learned that it was considered lost.
+  // The row may hold the reason even if the worker does not know that it counts as lost.
   const row = { ...cut, started_at: new Date(cut.started_at) } as never
   expect(preferRow({ ...cut, reason: null, truncated: false }, row)).toMatchObject({
     truncated: true,

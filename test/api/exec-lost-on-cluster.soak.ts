@@ -47,7 +47,6 @@ describe.skipIf(!hasCluster)('lost commands on a cluster', () => {
     await api.deleteNamespacedPod({ name: podName(id), namespace })
   }
   async function killMainProcess(at: { id: string }) {
-    // This command also ends with the pod.
     await inside(alice, at).sh(
       'for p in /proc/[0-9]*; do grep -q "slee[p]" $p/cmdline && grep -q 2147483647 $p/cmdline && kill -KILL "$(basename $p)"; done',
     )

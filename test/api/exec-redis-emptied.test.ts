@@ -1,4 +1,3 @@
-/** Redis briefly loses the worker registry. */
 import { expect, test } from 'vitest'
 import { shareSandbox } from '../support/shared.ts'
 

@@ -12,7 +12,6 @@ describeOnBothDrivers('a command that signals its shell', (driver) => {
   const inRow = async (id: string) =>
     (await alice.call('listExecs', { params })).body.data.find((one) => one.id === id)
 
-  /** @returns the result of a background command */
   async function inBackground(body: ExecRequest, onStart: (exec_id: string) => unknown = () => {}) {
     const { id } = (await alice.call('execCommand', { params, body: { ...body, background: true } })).body
     await onStart(id)

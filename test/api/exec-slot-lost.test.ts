@@ -1,4 +1,3 @@
-/** The slot is lost before the command starts. */
 import { pino } from 'pino'
 import { describe, expect, test } from 'vitest'
 import { podName } from '../../shared/data/ids.ts'

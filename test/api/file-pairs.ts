@@ -11,7 +11,6 @@ const sha256 = (bytes: string | Buffer) => createHash('sha256').update(bytes).di
 const meant = sha256(original)
 const ifMeant = { 'if-match': `"${meant}"` }
 
-/** @param rounds number of rounds per pair */
 export function testFilePairs(sandbox: SharedSandbox, rounds: number): void {
   const tryKind = (make: (sandbox: SharedSandbox) => Kind<string>) =>
     tryPairs(make(sandbox), { rounds, concurrency: 3 })
@@ -34,7 +33,6 @@ const files = (sandbox: SharedSandbox): Kind<string> => {
     // Copying the file would read it before the move.
     'move another onto it': run('cp ../original other; echo moved >>other; mv other file'),
   }
-  // Writes that replace the whole file.
   const replacements = {
     'put with a mode': put('file', 'with a mode\n', { mode: '600' }),
     'put a new one': put('file', 'new\n', { overwrite: 'false' }),

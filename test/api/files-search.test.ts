@@ -84,7 +84,6 @@ describeOnEveryImageAtOnce('changing and searching files', ({ driver, env }) => 
     await sh('rm largest small')
   })
 
-  /** Every way to write an existing file. */
   const writes: Record<string, (path: string, content: string) => Promise<unknown>> = {
     edit: async (path, content) =>
       edit({
@@ -249,7 +248,6 @@ b' -n ' ' '*' "$(printf 'c\\001:1:')"; do echo needle > "./$n"; ln -sf "$n" "./l
       'src/deep/ä.ts',
     ])
     expect(await found('*/')).toEqual(['other', 'src'])
-    // The folder itself does not match.
     expect((await found('**')).slice(0, 2)).toEqual(['a.ts', 'other'])
     expect(await found('.*')).toEqual(['.env', '.git'])
     expect(await found('.git/*')).toEqual(['.git/e.ts'])

@@ -1,4 +1,3 @@
-/** The worker's sandbox directory is on a full file system. */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -36,7 +35,6 @@ test.runIf(canMount())(
     const alice = await world.account()
     await expect(alice.call('createSandbox')).rejects.toMatchObject({ status: 503, code: 'unavailable' })
     expect(await world.db.query('select from sandbox')).toEqual([])
-    // The worker exits with the reason.
     await expect(world.startWorker()).rejects.toThrow(words)
 
     rmSync(big)

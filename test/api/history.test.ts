@@ -9,7 +9,7 @@ import { startWorld, type World } from '../support/index.ts'
 import { explainEverything, readPlans } from '../support/plans.ts'
 
 const sandboxes = 20_000
-/** Covers a page or one account's sandboxes. It is below 1 % of any table. */
+/** Covers a page or one account's sandboxes, and is below 1 % of any table. */
 const maxRows = 250
 
 test("none of the service's SQL statements scans the whole history", async () => {

@@ -94,7 +94,6 @@ test('shows an operator which process lacks which key, without showing the keys'
   for (const entry of kept) for (const key of [old, fresh]) expect(entry).not.toContain(key.slice(0, 8))
   await appended.stop()
   await world.eventually(async () => (await told()).data.length === 2, 1_000)
-  // Forged entries are not listed.
   await world.redis.set('sandlot:keys:forged', '{"kind":"api","place":"\\u001b[2J:1","keys":{}}')
   await world.redis.set('sandlot:keys:broken', 'no JSON')
   expect((await told()).data).toHaveLength(2)

@@ -26,7 +26,6 @@ const keysIn = ({ pid }: Process) => {
 test('the API cannot decrypt sealed values, and a worker cannot sign session tokens', async () => {
   expect(keysIn(world.apis[0]!)).toEqual(['JWT_SECRET', 'RPC_KEY', 'SECRETS_PUBLIC_KEY'])
   expect(keysIn(world.workers[0]!)).toEqual(['RPC_KEY', 'SECRETS_KEY'])
-  // These keys are sufficient.
   await alice.call('createSecret', { body: { name: 'TOKEN', value: 'a secret value' } })
   expect((await sh('echo $GREETING $TOKEN', { reveal: true })).stdout).toBe('hello a secret value\n')
   const { body } = await alice.call('listExecs', { params })

@@ -82,7 +82,6 @@ test('/v1/docs shows every route and every error with valid links', async () => 
   // The page fits a narrow screen: no tables, and long paths wrap before a slash.
   expect(page).not.toContain('<table')
   expect(page).toContain('/v1<wbr>/sandboxes<wbr>/{id}<wbr>/exec<wbr>/{exec_id}<wbr>/attach')
-  // The page loads no external resources.
   expect(page).not.toMatch(/<script|https?:/)
 })
 

@@ -14,7 +14,6 @@ import { type Process, startWorld, type World } from '../support/index.ts'
 import { sumUp } from '../support/metrics.ts'
 import { shareWorld } from '../support/shared.ts'
 
-/** The documented recovery time. */
 const recoverMs = 5_000
 
 interface Readiness {
@@ -61,7 +60,6 @@ describeConcurrently('Redis', () => {
         expectUnavailable(refusal)
         expectDurationBelow(refusal.ms, 2_000)
       }
-      // Requests that do not need Redis succeed.
       expect((await alice.call('getAccount')).status).toBe(200)
       const { status, parts } = await readiness(world.apis[0]!)
       expect(status).toBe(503)
@@ -160,7 +158,6 @@ describeConcurrently('PostgreSQL', () => {
       const alice = await world.account()
       await alice.call('createSandbox')
       await world.plugs.postgres![how]()
-      // Until the cached key expires.
       await world.eventually(async () => (await refused(alice.call('getAccount'))).status === 503, 2_000)
       const calls = [
         () => alice.call('getAccount'),
@@ -354,7 +351,6 @@ describeConcurrently('of two workers', () => {
       const listed = await listWorkers(world)
       return listed.length === 2 ? listed : undefined
     }, recoverMs)
-    // The slot owner of the sandbox.
     const { id } = inOrderFor(params.id, workers)[0]!
     const owner = world.workers.find(({ lines }) => lines.some(({ worker_id }) => worker_id === id))!
     owner.signal('SIGSTOP')

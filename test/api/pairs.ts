@@ -9,10 +9,8 @@ import { type Kind, responseOf, tryPairs } from '../support/pairs.ts'
 import { shareSandbox, shareWorld } from '../support/shared.ts'
 import type { World } from '../support/world.ts'
 
-/** Allows several pairs to run concurrently. */
 export const roomForPairs = { QUOTA_CONCURRENT_SANDBOXES: '20' }
 
-/** @param rounds number of rounds per pair */
 export function testPairs(rounds: number): void {
   // Concurrent, because the accounts and worlds are separate.
   describe('for an account or a sandbox', { concurrent: true }, () => {

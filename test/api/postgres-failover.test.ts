@@ -8,7 +8,6 @@ import { startWorld, type World } from '../support/index.ts'
 import { openRelay, type Relay } from '../support/relay.ts'
 import { openPostgresPair, type PostgresPair } from '../support/standby.ts'
 
-/** The documented recovery time. */
 const recoverMs = 5_000
 
 let world: World

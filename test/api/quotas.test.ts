@@ -1,4 +1,3 @@
-/** Concurrent requests cannot exceed either quota. */
 import { describe, expect, test } from 'vitest'
 import { newSandboxId } from '../../shared/data/ids.ts'
 import type { Account, Refusal } from '../support/account.ts'

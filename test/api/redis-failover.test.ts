@@ -9,7 +9,6 @@ import { send } from '../support/http.ts'
 import { type Process, startWorld, type World } from '../support/index.ts'
 import { openRelay, type Relay } from '../support/relay.ts'
 
-/** The documented recovery time. */
 const recoverMs = 5_000
 /** Connections of one API and one worker, including BullMQ and subscribers. */
 const connectionCount = 6
@@ -17,7 +16,6 @@ const connectionCount = 6
 let world: World
 let pair: Pair
 let alice: Account
-/** The second worker's connection to Redis. */
 let way: Relay
 
 beforeAll(async () => {

@@ -15,7 +15,6 @@ const endpointsWithBody = Object.values<Endpoint>(endpoints).filter(({ body }) =
 
 const as = (account: Account) => ({ authorization: `Bearer ${account.token}` })
 
-/** Creates an API key if the body is valid. */
 function post(account: Account, body: RawRequest['body'], headers: Record<string, string> = {}) {
   const type = { 'content-type': 'application/json' }
   return send(`${world.url()}/v1/api-keys`, {

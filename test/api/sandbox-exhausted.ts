@@ -1,5 +1,5 @@
 /**
- * Tests a sandbox at its limits. On Kubernetes, they run only in the soak, because they keep a small node
+ * Tests of a sandbox at its limits. On Kubernetes, they run only in the soak, because they keep a small node
  * busy.
  */
 import { expect, test } from 'vitest'
@@ -60,7 +60,6 @@ export function testExhausted({ driver, env }: { driver: DriverName; env: Record
     }
     let passed = 0
     for (const [name, ask] of Object.entries(commands)) passed += await untilRefused(name, ask)
-    // Rejected commands have no row.
     expect(await count()).toBe(before + passed)
     const path = 'kept'
     await untilRefused('view', () => alice.call('viewFile', { params, query: { path } }))

@@ -139,7 +139,6 @@ test('closes the WebSocket of a terminal during shutdown', () => {
   expect(terminalClosed).toBe(1006)
 })
 
-/** @returns the close code */
 async function openTerminal(account: Account): Promise<{ closed: Promise<number> }> {
   const { body } = await account.call('execCommand', { params, body: { command: ['sh'], tty: true } })
   const url = `${world.url().replace('http', 'ws')}/v1/sandboxes/${params.id}/exec/${body.id}/attach`

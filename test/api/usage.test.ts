@@ -1,5 +1,3 @@
-/** Usage is the sum of billed milliseconds within the month. */
-
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { newSandboxId } from '../../shared/data/ids.ts'
@@ -112,7 +110,6 @@ test('a warm pod that died unused and was replaced is billed in the month in whi
 })
 
 describe('usage by sandbox', () => {
-  /** Reads all pages. */
   async function readAll(alice: Account, month: string, limit: number) {
     const pages = []
     for (let cursor: string | null | undefined; cursor !== null; ) {
@@ -187,7 +184,6 @@ describe('usage by sandbox', () => {
   })
 })
 
-/** Replaces an account's history. */
 async function write({ db }: World, accountId: string, lives: Life[]) {
   await db.query('delete from sandbox where account_id = ?', [accountId])
   const time = (ms: number | null) => (ms === null ? null : new Date(ms))

@@ -8,7 +8,6 @@ export interface Options {
   /** The run ends after this many faults or after `minutes`, whichever comes first. */
   faults: number
   minutes: number
-  /** Path for the JSON report. */
   json?: string | undefined
 }
 

@@ -9,9 +9,7 @@ export interface CommandEntry {
   token: string
   kind: string
   sandboxId: string
-  /** Expected if no fault affects the command. */
   expected: { exitCode: number; stdout: string; stderr: string }
-  /** Idempotency-Key of the request. */
   key?: string | undefined
   attempts: number
   /** Results reported by any route, in order of arrival. */
@@ -32,7 +30,6 @@ export interface ReportedResult {
 export interface SandboxEntry {
   id: string
   accountId: string
-  /** Whether a client asked to destroy it. */
   isDestroyRequested: boolean
   commands: CommandEntry[]
   /** Times in milliseconds when each token was written, or undefined if the file was not read. */
@@ -74,7 +71,6 @@ export class Recorder {
     this.log = log
   }
 
-  /** @param ids used to select log lines */
   wrong(what: string, evidence: unknown, ids: readonly (string | undefined)[] = []): void {
     const count = this.counts.wrong.get(what) ?? 0
     this.counts.wrong.set(what, count + 1)

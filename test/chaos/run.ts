@@ -15,10 +15,8 @@ export interface Report {
   driver: Options['driver']
   seed: number
   startedAt: string
-  /** Duration of the faults. */
   seconds: number
   faults: { total: number; byName: Record<string, number> }
-  /** Number of outcomes per operation. */
   operations: Record<string, Record<string, number>>
   commands: CommandSums
   sandboxes: SandboxSums

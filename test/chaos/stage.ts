@@ -21,7 +21,6 @@ export interface Instance {
   kind: 'api' | 'worker'
   process: Process
   wires: { postgres: Relay; redis: Relay }
-  /** Relays to each worker. Only APIs have them. */
   toWorkers: Map<Instance, Relay>
   setClock(ms: number): void
   /** Memory in bytes and number of open files after the start. */
@@ -38,10 +37,8 @@ export interface Stage extends AsyncDisposable {
   processes: Process[]
   /** Replaces an exited process. @param harm applied while the new process starts */
   replace(instance: Instance, harm?: (process: Process) => Promise<void>): Promise<void>
-  /** The world's Redis and a replica. */
   redisPair: Pair
   leadRedis(to: Server): void
-  /** The world's PostgreSQL and a standby. */
   postgresPair: PostgresPair
   /** Sends new PostgreSQL connections to this server. */
   leadPostgres(to: PostgresServer): void
@@ -147,7 +144,6 @@ export async function openStage({ driver: driverName }: Options): Promise<Stage>
     return process
   }
 
-  /** Opens relays from all APIs to a new worker. */
   async function connectApis(worker: Instance) {
     const host = '127.0.0.1'
     const { port } = new URL(worker.process.callsUrl)
@@ -191,7 +187,6 @@ export async function openStage({ driver: driverName }: Options): Promise<Stage>
     await redisPair.end()
     await redisPair.address.close()
   })
-  /** Key rotation step of each instance. */
   const rounds = new Map(instances.map((instance) => [instance, 0]))
   const driver = await openWorldDriver(withAdminAccess(world))
   undo.defer(() => driver.close())

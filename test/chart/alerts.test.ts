@@ -29,7 +29,6 @@ const rulesOf = () => {
 
 const alertsOf = () => rulesOf().groups.flatMap(({ rules }) => rules.filter(({ record }) => !record))
 
-/** Returns each metric's labels. */
 async function registered(): Promise<Map<string, Set<string>>> {
   const known = new Map<string, Set<string>>()
   for (const role of ['api', 'worker']) {
@@ -150,7 +149,6 @@ describe.skipIf(!hasHelm)('the rendered alerts', () => {
         status: 0,
         words: expect.not.stringContaining('FAILED'),
       })
-      // The check must detect a wrong rule.
       const { status, words } = check((rules) => rules.replaceAll('max(', 'sum('))
       expect(status).not.toBe(0)
       expect(words).toContain('SandlotQueueGrows')

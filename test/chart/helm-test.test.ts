@@ -1,4 +1,3 @@
-/** Runs the `helm test` program against an API and a worker. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'

@@ -26,7 +26,6 @@ export function template(args: string[], namespace = 'sandlot-system') {
   return { status, stdout, stderr }
 }
 
-/** @throws {Error} with helm's error message */
 export function render(args: string[], namespace?: string): Rendered[] {
   const { status, stdout, stderr } = template(args, namespace)
   if (status !== 0) throw new Error(stderr)

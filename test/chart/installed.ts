@@ -18,15 +18,11 @@ export function buildSandboxPod(name = 'sbx-test', env: Record<string, string> =
 }
 
 interface Options {
-  /** Extra values for `--set`. */
   values?: string[]
-  /** Extra values for `--set-json`. */
   json?: Record<string, unknown>
-  /** Worker settings that match these values. */
   env?: Record<string, string>
   /** Whether the namespace enforces the Pod Security Standard. */
   podSecurity?: boolean
-  /** Called before the policies are created. */
   before?: (core: CoreV1Api, namespace: string) => Promise<void>
 }
 
@@ -78,7 +74,6 @@ export async function installChart({
     credential,
     admin: core,
     worker,
-    /** A dry run with the workers' credential. */
     tryCreate: (body: V1Pod) => worker.createNamespacedPod({ namespace, body, dryRun: 'All' }),
     async remove(): Promise<void> {
       for (const name of [system, namespace]) await core.deleteNamespace({ name })

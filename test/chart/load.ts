@@ -119,7 +119,6 @@ export function startLoad(account: Account, sandboxes: readonly string[], base: 
       })
       socket.on('error', () => {})
       await new Promise((resolve) => socket.once('close', resolve))
-      // Each attachment replays the kept output.
       const lines = text.replaceAll('\r\n', '\n')
       if (exit) {
         mustBe(exit.status, 'exited')

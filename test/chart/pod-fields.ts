@@ -25,7 +25,6 @@ export interface PodObject {
   find: (pod: V1Pod) => object
 }
 
-/** The objects in a sandbox manifest. */
 export const objects: PodObject[] = [
   { path: 'metadata', schema: 'apimachinery.pkg.apis.meta.v1.ObjectMeta', find: (pod) => pod.metadata! },
   { path: 'spec', schema: 'api.core.v1.PodSpec', find: (pod) => pod.spec! },
@@ -206,7 +205,6 @@ export const readSchemas = async (config: KubeConfig): Promise<Record<string, Sc
   (await readRaw<{ components: { schemas: Record<string, Schema> } }>(config, '/openapi/v3/api/v1'))
     .components.schemas
 
-/** Sets a missing field to a valid value. */
 export function setField(schemas: Record<string, Schema>, pod: V1Pod, path: string, field: string): void {
   const { schema, find } = objects.find((each) => each.path === path)!
   const object = find(pod) as Fields
@@ -217,7 +215,6 @@ export function setField(schemas: Record<string, Schema>, pod: V1Pod, path: stri
   else object[field] = values[full] ?? value()
 }
 
-/** Returns the smallest non-empty value. */
 function make(schemas: Record<string, Schema>, schema: Schema): unknown {
   const { $ref, allOf, type, format, items, required = [], properties = {} } = schema
   const reference = $ref ?? allOf?.[0]?.$ref

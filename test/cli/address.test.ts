@@ -140,7 +140,6 @@ describe('rejected addresses', () => {
         expect(stdout).toBe('')
         expect(code).toBe(2)
       }
-      // All other settings are shown.
       const shown = await home.run(['config', 'show'])
       expect(shown).toMatchObject({ code: 2, stderr: expect.stringContaining('is not allowed') })
       expect(shown.stdout).toMatch(/^base_url +refused +\(.*\)\napi_key .*\nsession +not set\nfile /)

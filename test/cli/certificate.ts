@@ -28,7 +28,6 @@ export function makeCertificate(): { key: string; cert: string } {
   }
 }
 
-/** An ASN.1 value: tag, length, content. */
 function der(tag: number, ...parts: Buffer[]): Buffer {
   const content = Buffer.concat(parts)
   const { length } = content

@@ -25,11 +25,9 @@ export interface RunOptions {
   openInput?: boolean
   /** Default: the working directory of the test. */
   cwd?: string
-  /** Called after the process was spawned. */
   onStart?: (child: ChildProcess) => void
 }
 
-/** A temporary home folder for the client. */
 export class Home implements Disposable {
   readonly folder = mkdtempSync(join(tmpdir(), 'sandlot-cli-'))
   readonly configFolder = join(this.folder, 'config', 'sandlot')

@@ -38,7 +38,6 @@ interface Shown {
   note?: RegExp
   /** Expected terminal output, if different. */
   terminal?: RegExp
-  /** Fields that --json prints. */
   json: string[]
 }
 

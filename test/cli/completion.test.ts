@@ -1,4 +1,3 @@
-/** Shell completion: candidates, and TAB in real shells. */
 import { spawnSync } from 'node:child_process'
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -121,7 +120,6 @@ describe('completion in a shell', () => {
   beforeAll(async () => {
     mkdirSync(folder())
     writeFileSync(join(folder(), 'local-file.txt'), '')
-    // Same location as an installation.
     const program = join(user.home.folder, 'sandlot')
     writeFileSync(program, `#!/bin/sh\nexec '${process.execPath}' '${clientPath}' "$@"\n`)
     chmodSync(program, 0o755)

@@ -1,4 +1,3 @@
-/** Interrupted copies, and hostile archives from a sandbox. */
 import type { ChildProcess } from 'node:child_process'
 import { execFileSync } from 'node:child_process'
 import { closeSync, mkdirSync, openSync, readdirSync, statSync, writeFileSync, writeSync } from 'node:fs'
@@ -38,7 +37,6 @@ describeOnBothDrivers('copies', (driver) => {
   const putTar = (script: string) =>
     user.run(['files', 'create', '.bin/tar', '--mode', '755', '--content', `#!/bin/sh\n${script}\n`])
 
-  /** Interrupts the client half-way. */
   async function interrupt(args: string[], isHalfWay: () => Promise<unknown> | unknown): Promise<Ran> {
     const started = Promise.withResolvers<ChildProcess>()
     const ran = user.run(['cp', ...args], { onStart: started.resolve })

@@ -48,7 +48,6 @@ test('cp copies files to the target path, or into the target if it is a folder',
   expect((await cp(local('one'), ':cp/deep', '--json')).json()).toMatchObject({ bytes: 3 })
   expect(await cp(there, local('two'))).toMatchObject({ code: 0, stdout: `${local('two')}\n` })
   expect(readFileSync(local('two'), 'utf8')).toBe('one')
-  // The longest possible name.
   expect(await cp(there, local('n'.repeat(255)))).toMatchObject({ code: 0 })
   mkdirSync(local('into'))
   expect(await cp(there, local('into'))).toMatchObject({ code: 0, stdout: `${local('into/one')}\n` })
@@ -151,7 +150,6 @@ test.each([
   execFileSync('mkfifo', [pipe])
   await user.run(['files', 'create', 'waiting', '--overwrite', '--content', 'x'])
   const ran = user.run([...argsOf(pipe), '--debug'], {
-    // Waits for the first response.
     onStart: (child) => child.stderr!.once('data', () => child.kill('SIGINT')),
   })
   expect(await ran).toMatchObject({ code: 130 })

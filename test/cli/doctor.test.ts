@@ -28,7 +28,6 @@ const namesOf = (checks: Check[]) => checks.map(({ name, ok }) => (ok ? name : `
 const activeOf = async (user: User) =>
   (await user.run(['session', 'ls', '--json'])).json().data as { name: string }[]
 
-/** A proxy that may change response headers. */
 function passOn(change: (headers: { date: string }) => void, tls?: { key: string; cert: string }) {
   const pass = async ({ url, method, headers }: IncomingMessage, response: ServerResponse) => {
     const { authorization = '' } = headers

@@ -1,4 +1,3 @@
-/** `exec` and `files` in a real sandbox. */
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { shareWorld } from '../support/shared.ts'

@@ -1,4 +1,3 @@
-/** `sandlot exec` runs any program, including `ls` and `kill`. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { clientPath, Home } from './client.ts'
 import { startPeer } from './peer.ts'

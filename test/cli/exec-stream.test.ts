@@ -17,7 +17,6 @@ const user = shareSession(makeUsers(world))
 
 const exec = (args: string[], options: Parameters<typeof user.run>[1] = {}) =>
   user.run(['exec', ...args], options)
-/** Accesses the session without the client. */
 const box = () => {
   const key = user.home.through(world.url()).SANDLOT_API_KEY!
   return inside({ call: (name, options) => callAs(world, { key }, name, options) }, { id: user.id })
@@ -66,7 +65,6 @@ test('exec runs the command in / if it cannot enter /workspace, and reports this
   })
 })
 
-/** The script runs the client as `client`. */
 const inShell = (script: string) =>
   runProcess(
     '/bin/sh',

@@ -84,7 +84,6 @@ test.concurrent('exec -it forwards keys and the terminal size, and restores the 
   shell.type('echo $((6*7)); stty size\r')
   await shell.shows('42')
   await shell.shows('33 99')
-  // Ctrl-C is forwarded like any other key.
   await shell.shows('$ ')
   shell.type("sh -c 'echo sleeps-$((1+1)); exec sleep 60'\r")
   // The command is now in the foreground, so Ctrl-C reaches it.

@@ -12,7 +12,6 @@ const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex
 const count = 200_000
 const numbers = (first: number, last: number) =>
   Array.from({ length: last - first + 1 }, (_, index) => `${first + index}\n`).join('')
-/** Size and sha256 of the file in the sandbox. */
 const factsOf = async (path: string) =>
   (await view([path, '--json=size,sha256'])).json() as { size: number; sha256: string }
 

@@ -1,4 +1,3 @@
-/** The client reads stdin before it sends any request. */
 import { expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
 import { Home } from './client.ts'

@@ -11,7 +11,6 @@ import { openScreen } from './screen.ts'
 const key = (end: string) => `sandlot_live_${'x'.repeat(45)}${end}`
 const saved = (home: Home) => parse(readFileSync(home.configFile, 'utf8'))
 
-/** A home with a key for one of two peers. */
 async function startPeers() {
   const [own, other] = [await startPeer((_, to) => to.end('{}')), await startPeer((_, to) => to.end('{}'))]
   const home = new Home()

@@ -3,7 +3,6 @@ import { openRelay } from '../support/relay.ts'
 
 export interface CuttableLine extends AsyncDisposable {
   url: string
-  /** Resets open connections. @returns how many */
   cut(): number
   /** Cuts all connections, and blocks new ones until `repair`. */
   hold(): void

@@ -1,4 +1,3 @@
-/** Saved logins and keys, their lifetime and address. */
 import { readFileSync, statSync } from 'node:fs'
 import { parse } from 'smol-toml'
 import { expect, test } from 'vitest'
@@ -16,7 +15,6 @@ const logIn = (home: Home, email: string, ...more: string[]) =>
   home.run(['login', '--url', world.url(), '--email', email, '--password-stdin', '--json', ...more], {
     input: password,
   })
-/** Expected without a login or a terminal. */
 const asks = { code: 2, stderr: expect.stringContaining('--email and --password-stdin') }
 
 test('keys and account commands need no password between login and the end of the login session', async () => {
@@ -59,7 +57,6 @@ test('the client sends a session token only to the address for which it was save
   expect(await user.run(['keys', 'ls', '--url', peer.url])).toMatchObject(asks)
   expect(await user.run(['keys', 'ls'], { env: { SANDLOT_URL: peer.url } })).toMatchObject(asks)
   expect(await user.run(['keys', 'ls'])).toMatchObject({ code: 0 })
-  // Changing the address discards the login.
   await user.run(['config', 'set-url', peer.url])
   expect(saved(user.home)).not.toHaveProperty('token')
   expect(await user.run(['keys', 'ls'])).toMatchObject(asks)

@@ -1,4 +1,3 @@
-/** Edits settings files of other programs. */
 import fc from 'fast-check'
 import { type ParseError, parse } from 'jsonc-parser'
 import { parse as parseToml } from 'smol-toml'

@@ -1,4 +1,3 @@
-/** `sandlot mcp serve` with every protocol version. */
 import { once } from 'node:events'
 import { createServer, connect as openSocket, type Socket } from 'node:net'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'

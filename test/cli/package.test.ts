@@ -1,4 +1,3 @@
-/** The packed client, installed into an empty folder. */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { isBuiltin } from 'node:module'

@@ -119,7 +119,6 @@ export const pickersSettings = (world: World): Kind<Place & { screen: Screen }> 
   }
 }
 
-/** Pairs that other pairs already cover. */
 const isApart = (name: string, beside: string) =>
   // A login is saved for its initial address, even if the address changes during the login.
   (name === 'login' && beside === 'set-url') ||
@@ -141,7 +140,6 @@ const nameOf = (value: unknown, alice: string) => {
   return value === undefined || value === key ? value : 'made'
 }
 
-/** Inserts a row without a pod. */
 async function addSandbox({ db }: World, { id }: Account): Promise<string> {
   const sandboxId = newSandboxId()
   await db.query(

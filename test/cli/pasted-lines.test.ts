@@ -1,4 +1,3 @@
-/** Pastes command lines from the client into a shell. */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -4,7 +4,6 @@ import { createServer as createTlsServer } from 'node:https'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 
-/** Records all requests. */
 export async function startPeer(
   answer: (request: IncomingMessage, response: ServerResponse) => void,
   tls?: { key: string; cert: string },

@@ -1,4 +1,3 @@
-/** A picker and another client that save concurrently. */
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { tryPairs } from '../support/pairs.ts'

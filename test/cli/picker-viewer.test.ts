@@ -1,4 +1,3 @@
-/** Files, output and colors in the pager on a real terminal. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'

@@ -1,4 +1,3 @@
-/** Several services and accounts in one settings file. */
 import { readFileSync } from 'node:fs'
 import { parse } from 'smol-toml'
 import { expect, test } from 'vitest'

@@ -13,7 +13,6 @@ const env = (url: string, more = {}) => ({ SANDLOT_URL: url, SANDLOT_API_KEY: 's
 const typed = (...args: string[]) => [process.execPath, clientPath, ...args]
 const sandbox = { id: 'sbx_a', ready_at: '2026-11-01T00:00:00.000Z', expires_at: '2026-11-01T00:30:00.000Z' }
 
-/** Responds only after `release`. */
 async function startPatientPeer() {
   const held: ServerResponse[] = []
   const asked = Promise.withResolvers<void>()
@@ -79,7 +78,6 @@ test('files get shows the progress of a download', async () => {
 
 test('files put shows the progress of an upload', async () => {
   using home = new Home()
-  // Reads nothing until released.
   let read = () => {}
   const server = createServer((request, response) => {
     read = () => request.resume().on('end', () => response.writeHead(201).end('{"path": "/p", "size": 1}'))

@@ -1,4 +1,3 @@
-/** Prompts on a real pseudo-terminal. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'

@@ -1,5 +1,3 @@
-/** `sandlot ps`, `logs` and `kill` for existing commands. */
-
 import { createHash } from 'node:crypto'
 import { stripVTControlCharacters } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'

@@ -84,7 +84,6 @@ function streamOf(pieces: string[]): OpenExchange {
 
 const [comment, start] = [':\n\n', formatEvent('0-0', 'start', { id: 'exec_1' })]
 
-/** @returns the number of reconnections */
 async function openedAgain(pieces: string[], most: number): Promise<number> {
   let opened = 0
   const reopen = async () => {

@@ -1,4 +1,3 @@
-/** `session create --rm` always destroys its session. */
 import type { ChildProcess } from 'node:child_process'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { startWorld, type World } from '../support/index.ts'

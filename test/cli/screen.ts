@@ -10,9 +10,7 @@ import { openTerminal } from './terminal.ts'
 export interface Screen extends Disposable {
   rows(): string[]
   text(): string
-  /** Resolves when the text appears. */
   shows(text: string | RegExp, ms?: number): Promise<void>
-  /** Resolves when the text has disappeared. */
   hides(text: string | RegExp, ms?: number): Promise<void>
   type(keys: string): void
   resize(rows: number, columns: number): void

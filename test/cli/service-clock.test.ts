@@ -1,4 +1,3 @@
-/** Displayed times when the local clock is wrong. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'

@@ -1,4 +1,3 @@
-/** The client from signup to a destroyed sandbox. */
 import { readFileSync, statSync } from 'node:fs'
 import { parse } from 'smol-toml'
 import { describe, expect, test } from 'vitest'

@@ -1,4 +1,3 @@
-/** Renders a terminal screen as SVG. */
 import type { IBufferCell, Terminal } from '@xterm/headless'
 
 const cell = { width: 8.4, height: 18, font: 14 }
@@ -36,7 +35,6 @@ export function toSvg({ buffer, rows, cols }: Terminal, title: string): string {
   ].join('\n')}\n`
 }
 
-/** Adjacent cells of the same style. */
 function runsOf(line: NonNullable<ReturnType<Terminal['buffer']['active']['getLine']>>, cols: number): Run[] {
   const runs: Run[] = []
   for (let column = 0; column < cols; column++) {

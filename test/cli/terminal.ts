@@ -7,12 +7,10 @@ import { patient } from '../support/eventually.ts'
 const retryBudgetMs = patient(30_000)
 
 export interface Terminal {
-  /** All output so far. */
   screen(): string
   /** Waits for `text` after the matches of earlier calls. */
   shows(text: string): Promise<void>
   type(keys: string): void
-  /** Resolves with the exit code. */
   ended: Promise<number | null>
 }
 

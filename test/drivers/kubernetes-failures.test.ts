@@ -1,4 +1,3 @@
-/** How the driver reports failed pods and connections. */
 import { RbacAuthorizationV1Api } from '@kubernetes/client-node'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Driver, DriverUnavailable, PodRefused, type PodRequest } from '../../workers/drivers/driver.ts'
@@ -186,7 +185,7 @@ describe.skipIf(!hasCluster)('cluster failures', () => {
     test('if the cluster stops responding, a ping fails after two seconds', async () => {
       const pod = await createReady(far)
       const process = await far.start(pod, shell('read word; echo "got $word"; exec sleep 600'))
-      // So does a write shortly before.
+      // The ping must also fail if data was written shortly before.
       process.stdin.write('a word\n')
       expect(await firstLine(process.stdout)).toBe('got a word')
       wire.freeze()

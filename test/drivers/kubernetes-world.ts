@@ -30,7 +30,6 @@ export async function startClusterWorld({ egress = 'internet' }: { egress?: Egre
   const namespaces = [namespace]
   const drivers: Driver[] = []
 
-  /** Deletes the kubeconfig with this world. */
   async function keep(text: string): Promise<string> {
     const file = join(folder, randomBytes(4).toString('hex'))
     await writeFile(file, text, { mode: 0o600 })
@@ -42,7 +41,6 @@ export async function startClusterWorld({ egress = 'internet' }: { egress?: Egre
     installationId,
     admin,
     api,
-    /** Path to the workers' kubeconfig. */
     kubeconfig: path,
     keep,
 

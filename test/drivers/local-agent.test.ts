@@ -1,4 +1,3 @@
-/** The driver does not trust the agent. */
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'

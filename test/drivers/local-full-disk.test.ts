@@ -1,4 +1,3 @@
-/** The local driver on a full file system. */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'

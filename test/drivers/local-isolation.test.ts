@@ -1,4 +1,3 @@
-/** Isolation and limits of local sandboxes. */
 import {
   chmodSync,
   chownSync,

@@ -1,4 +1,3 @@
-/** The local driver on other kinds of machines. */
 import { describe, expect, test } from 'vitest'
 import { type SystemView, sandboxCommand } from '../../workers/drivers/local/bwrap.ts'
 import { limitFiles, listCgroupParents } from '../../workers/drivers/local/cgroup.ts'

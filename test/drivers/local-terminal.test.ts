@@ -1,4 +1,3 @@
-/** Terminals on a machine that cannot create them. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync } from 'node:fs'

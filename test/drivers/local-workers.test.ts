@@ -1,4 +1,3 @@
-/** Local sandboxes whose workers die, race or watch. */
 import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

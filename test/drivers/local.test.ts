@@ -1,4 +1,3 @@
-/** The driver contract on this machine. */
 import { describe } from 'vitest'
 import { describeDriver } from './contract/index.ts'
 import { keepDirectory, openDriver } from './local-world.ts'

@@ -19,7 +19,6 @@ export const agentSocketOf = ({ settings }: World, sandboxId: string): string =>
 
 export type Role = 'main' | 'stdout' | 'stderr'
 
-/** Encodes an agent's status line. */
 export const status = (fields: object): Buffer => Buffer.from(`${JSON.stringify(fields)}\n`)
 
 /**

@@ -36,7 +36,6 @@ async function logIn(
 }
 
 const wrong = 'not the password'
-/** Addresses in the same network. */
 const network = Array.from({ length: 90 }, (_, n) => `127.0.1.${n + 1}`)
 const floodLogins = () =>
   network.map((from) => logIn({ email: `${randomUUID()}@example.com`, password: wrong }, from))

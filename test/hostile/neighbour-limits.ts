@@ -7,14 +7,12 @@ export interface Figures {
   slowestMs: number
   /** Maximum delay of the test process, in milliseconds. */
   ownMs: number
-  /** Maximum growth per process, in MiB. */
   growthMiB: Record<string, number>
 }
 
 export interface NeighbourLimits {
   /** Lower bound of the limit for `true`, because the machine may be busy. */
   floorMs: number
-  /** Allowed growth per process. */
   growthMiB: number
 }
 

@@ -1,6 +1,6 @@
 /**
  * A hostile tenant, and a neighbour who measures the effect on others:
- * await withNeighbour(world, async ({ sh }) => { await sh('yes | head -c 100000000') })
+ *   await withNeighbour(world, async ({ sh }) => { await sh('yes | head -c 100000000') })
  * Each has a separate account and sandbox. By default, both use the same API and worker.
  */
 import { monitorEventLoopDelay } from 'node:perf_hooks'
@@ -16,7 +16,6 @@ import { expectBelowLimits, limitOf } from './neighbour-limits.ts'
 
 export interface Tenant extends Inside {
   account: Account
-  /** Path parameters of the sandbox. */
   params: { id: string }
 }
 
@@ -32,7 +31,6 @@ export interface Measurement<T> {
   /** Duration of `true`: median without load and maximum under load, in milliseconds. */
   usualMs: number
   slowestMs: number
-  /** Number of measured commands. */
   count: number
   /** Maximum growth of each API, then of each worker. */
   growthMiB: number[]
@@ -42,7 +40,6 @@ export interface Measurement<T> {
 const usualFloorMs = 2_500
 const usualRounds = 20
 const warmUpRounds = 40
-/** Applies even if the work is short. */
 const minRounds = 5
 /** Keeps the measurement from being a load itself. */
 const pauseMs = 20

@@ -22,7 +22,6 @@ async function keepWriting(write: () => Promise<unknown>) {
   return { [Symbol.dispose]: () => clearInterval(timer) }
 }
 
-/** A server that records received bytes. */
 async function eavesdrop(answer: (socket: Socket, bytes: Buffer) => void = (socket) => socket.destroy()) {
   const heard: Buffer[] = []
   const sockets = new Set<Socket>()

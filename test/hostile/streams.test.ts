@@ -20,9 +20,7 @@ import { shareSandbox } from '../support/shared.ts'
 const mebibyte = 1024 * 1024
 /** Exceeds all kernel buffers between worker and client. */
 const fileBytes = 32 * mebibyte
-/** Number of streams opened together. */
 const batchSize = 8
-/** Memory of a stream in one process. */
 const streamBytes = 128 * 1024
 
 /** Bytes reserved in workers and APIs. */
@@ -186,7 +184,7 @@ describeOnBothDrivers('streams', (driver) => {
       // API and worker each reserve one more stream's buffers, and the RPC arguments.
       await world.eventually(async () => (await heldIn('streams')) >= idleBytes + 2 * streamBytes, 20_000)
       const eventBytes = await heldIn('streams')
-      // A later stalled download is closed earlier.
+      // A download that stalls later is closed before the others.
       await sh(`[ -e big ] || yes 'a line of the file' | head -c ${fileBytes} > big`)
       const download = openStalled(pathOf(endpoints.readRawFile, { params, query: { path: 'big' } as never }))
       await world.eventually(async () => (await heldIn('streams')) > eventBytes, 20_000)

@@ -1,4 +1,3 @@
-/** Texts that are slow to validate, in every field. */
 import { describe, expect, test } from 'vitest'
 import * as z from 'zod'
 import type { Endpoint } from '../../shared/contract/endpoint.ts'

@@ -22,7 +22,6 @@ import { headOf, openRaw, type RawConnection } from '../support/raw.ts'
 import { shareSandbox } from '../support/shared.ts'
 
 const kibibyte = 1024
-/** Reserved for an open WebSocket. */
 const socketBytes = 384 * kibibyte
 const port = 3000
 const { world, alice, params, sh } = shareSandbox()

@@ -23,7 +23,6 @@ export interface Services {
     user: string
     /** URL of the empty database `sandlot`. Tests create separate databases. */
     url: string
-    /** PID of the server's main process. */
     pid: number
   }
   redisUrl: string

@@ -117,7 +117,6 @@ export class Clone {
     return Number.parseInt(readFileSync(join(this.folder, '.data', 'stack.lock'), 'utf8'), 10)
   }
 
-  /** PIDs of all processes in this folder. */
   processes(): number[] {
     return readdirSync('/proc')
       .filter((name) => /^\d+$/.test(name))
@@ -174,7 +173,6 @@ export class StartedStack {
     })
   }
 
-  /** @returns the match */
   async waitForOutput(pattern: RegExp, milliseconds = 30_000): Promise<RegExpMatchArray> {
     const find = () => this.output.match(pattern)
     const hasEnded = () => this.child.exitCode !== null

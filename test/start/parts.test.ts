@@ -1,4 +1,3 @@
-/** Parts of `npm start` that need no databases. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'

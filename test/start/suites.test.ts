@@ -1,4 +1,3 @@
-/** The suites that `npm run soak` runs. */
 import { globSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'

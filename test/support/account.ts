@@ -7,7 +7,6 @@ import { type ErrorCode, errors } from '../../shared/contract/errors.ts'
 import { type EndpointName, endpoints } from '../../shared/contract/index.ts'
 
 export interface ApiUrls {
-  /** Base URL of an API process. */
   url(index?: number): string
 }
 
@@ -20,7 +19,6 @@ export interface CallOptions<N extends EndpointName> {
   params?: Part<N, 'params'>
   query?: Partial<Part<N, 'query'>>
   body?: Part<N, 'body'>
-  /** Body of a route that accepts bytes. */
   bytes?: Uint8Array | ReadableStream<Uint8Array>
   headers?: Record<string, string>
   /** Index of the API process. Default 0. */
@@ -54,7 +52,6 @@ export class Refusal extends Error {
     this.problem = problem
   }
 
-  /** Value of Retry-After in seconds. */
   get retryAfter(): number {
     return Number(this.headers.get('retry-after') ?? Number.NaN)
   }
@@ -180,7 +177,6 @@ function assertDocumented(endpoint: Endpoint, { status, code, message }: Refusal
   throw new Error(`${endpoint.name} returned an undocumented error: ${message}`)
 }
 
-/** Path with parameters and query string. */
 export function pathOf(
   endpoint: Pick<Endpoint, 'path'>,
   { params, query }: { params?: object | undefined; query?: object | undefined } = {},

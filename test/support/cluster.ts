@@ -14,7 +14,6 @@ export interface Cluster {
 
 export const adminKubeconfig = process.env.KUBECONFIG
 export const hasCluster = adminKubeconfig !== undefined
-/** Images on the nodes. */
 export const images = {
   busybox: process.env.SANDLOT_TEST_BUSYBOX ?? 'localhost/sandbox:busybox',
   debian: process.env.SANDLOT_TEST_DEBIAN ?? 'localhost/sandbox:debian',

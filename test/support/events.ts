@@ -12,9 +12,7 @@ export interface EventReader extends AsyncIterable<ExecEvent> {
   seen: ExecEvent[]
   /** @returns the first event with this name @throws if the stream ends first */
   until(event: string): Promise<ExecEvent>
-  /** Reads until the stream ends. */
   rest(): Promise<ExecEvent[]>
-  /** Closes the connection. */
   leave(): Promise<void>
 }
 

@@ -22,9 +22,7 @@ export interface Pair {
   first: Server
   second: Server
   address: Relay
-  /** URL of the shared address. */
   url: string
-  /** Moves the address for new connections. */
   lead(to: Server): void
   /** Makes the first server the primary again, and stops the second. */
   end(): Promise<void>

@@ -19,7 +19,6 @@ export function frame(
   return Buffer.concat([Buffer.of(first), length, mask, Buffer.from(payload as string)])
 }
 
-/** Returns about `bytes` bytes. */
 export const repeat = (piece: Buffer, bytes: number): Buffer =>
   Buffer.concat(Array.from({ length: Math.max(1, Math.floor(bytes / piece.length)) }, () => piece))
 

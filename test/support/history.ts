@@ -5,11 +5,9 @@ import type { Queries } from '../../shared/data/database.ts'
 export interface History {
   /** Number of sandboxes, commands and Idempotency-Keys. Every hundred sandboxes have an account. */
   sandboxes: number
-  /** An account with 1 % of the sandboxes. */
   accountId: string
 }
 
-/** Tables that grow with use. */
 export const growingTables = [
   'account',
   'api_key',
@@ -21,7 +19,6 @@ export const growingTables = [
   'command_refusal',
 ]
 
-/** Id of one of the other accounts. */
 export const historyAccountId = (number: number) => `acc_past_${number}`
 
 /** Sandboxes per statement, so that no statement times out. */

@@ -1,9 +1,9 @@
 /**
  * A complete Sandlot for one test, with its own database, Redis, processes and accounts.
  * Disposal stops everything, and fails if a pod, process, job, connection or unfinished row remains.
- * await using world = await startWorld({ apis: 4, env: { QUOTA_CONCURRENT_SANDBOXES: '1' } })
- * const alice = await world.account()
- * const { body } = await alice.call('createSandbox')
+ *   await using world = await startWorld({ apis: 4, env: { QUOTA_CONCURRENT_SANDBOXES: '1' } })
+ *   const alice = await world.account()
+ *   const { body } = await alice.call('createSandbox')
  */
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'

@@ -8,7 +8,6 @@ import type { World } from './world.ts'
 export async function losePod({ cluster, folder }: World, name: string): Promise<void> {
   if (!cluster) return killFirstProcess(folder, name)
   const { namespace, api } = cluster
-  // The pod may be gone already.
   await api.deleteNamespacedPod({ name, namespace, gracePeriodSeconds: 0 }).catch(() => {})
 }
 

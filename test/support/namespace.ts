@@ -1,4 +1,3 @@
-/** A prepared namespace for each world. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { CoreV1Api, KubeConfig } from '@kubernetes/client-node'

@@ -7,7 +7,6 @@ export interface Kind<T> {
   make(): Promise<T>
   /** Operations by name. Results may contain ids, but no times. */
   operations: Record<string, (thing: T) => Promise<unknown>>
-  /** Reads the state after both operations. */
   readState(thing: T): Promise<unknown>
   /** Selects pairs. Default: all. */
   isTried?(names: [string, string]): boolean
@@ -19,7 +18,6 @@ export interface Kind<T> {
 const maxTries = 5
 
 interface Options {
-  /** Rounds per pair. */
   rounds: number
   concurrency?: number
 }

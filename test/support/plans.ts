@@ -36,7 +36,6 @@ export async function explainEverything(db: Database, database = 'sandlot'): Pro
   }
 }
 
-/** @param log path of the server log */
 export function readPlans(log: string): ExplainedStatement[] {
   const entries = readFileSync(log, 'utf8').matchAll(/duration: ([\d.]+) ms {2}plan:\n((?:\t.*\n)+)/g)
   return [...entries].map(([, ms, json]) => {

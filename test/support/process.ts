@@ -25,10 +25,8 @@ export interface Process {
   ended: Promise<number | NodeJS.Signals>
   /** All logged or printed lines. */
   lines: Line[]
-  /** Log lines with a duplicate key. */
   repeatedKeys: string[]
   signal(signal: NodeJS.Signals): void
-  /** True after SIGSTOP. */
   isFrozen(): boolean
   /** True if the process is running and not stopped. */
   isWell(): boolean
@@ -36,7 +34,6 @@ export interface Process {
   hasStopped(): boolean
   /** Sends SIGTERM if the process is running. @throws if the exit code is not 0 */
   stop(): Promise<void>
-  /** Sends SIGKILL. */
   kill(): Promise<void>
 }
 

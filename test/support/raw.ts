@@ -6,7 +6,6 @@ export interface RawConnection {
   socket: Socket
   /** Ports of both ends. Undefined until connected. */
   ports: [theirs: number, ours: number] | undefined
-  /** Text received so far. */
   text(): string
   /** Milliseconds from open until closed or broken. */
   closed: Promise<number>
@@ -48,7 +47,6 @@ export const headOf = (method: string, path: string, headers: Record<string, str
     '\r\n',
   ].join('\r\n')
 
-/** Number of open files and sockets. */
 export const descriptorsOf = ({ pid }: { pid: number }): number => readdirSync(`/proc/${pid}/fd`).length
 
 /** Number of connections still open at the remote end. */

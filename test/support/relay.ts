@@ -1,4 +1,3 @@
-/** A TCP proxy that tests can disrupt. */
 import { connect, createServer, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -7,7 +6,6 @@ export type ListenAddress = { path: string } | { port: number; host: string }
 export interface Relay {
   /** The actual port, even if 0 was requested. */
   port: number
-  /** Number of open connections. */
   connections(): number
   /** @returns the number of broken connections */
   breakAll(): number
@@ -15,13 +13,11 @@ export interface Relay {
   cut(): void
   /** Stops forwarding, but keeps connections open. */
   freeze(): void
-  /** Forwards requests and drops responses. */
   loseAnswers(): void
   /** Drops all bytes on open connections without closing them. New connections work. */
   forget(): void
   /** Changes the destination of new connections. */
   lead(to: ListenAddress): void
-  /** Delays bytes in both directions. */
   delay(ms: number): void
   /** Resumes forwarding, and breaks connections that have lost bytes. */
   repair(): void

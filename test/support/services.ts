@@ -11,7 +11,6 @@ import { unlessGone } from './unless-gone.ts'
 
 export interface Plug {
   url: string
-  /** Shuts down cleanly. */
   stop(): Promise<void>
   kill(): Promise<void>
   freeze(): void
@@ -46,7 +45,6 @@ function signalAll(pid: number, signal: NodeJS.Signals): number[] {
   if (signal !== 'SIGCONT') process.kill(pid, 'SIGSTOP')
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim()
   const all = [pid, ...children.split(' ').filter(Boolean).map(Number)]
-  // A backend may have exited.
   for (const each of all) unlessGone(() => process.kill(each, signal))
   return all
 }

@@ -38,7 +38,6 @@ export function shareDatabase(): { made: TestDatabase; db: Database } {
 export interface SharedSandbox extends Inside {
   world: World
   alice: Account
-  /** Path parameters of the sandbox. */
   params: { id: string }
 }
 

@@ -9,7 +9,6 @@ import type { World } from './world.ts'
 
 export interface PostgresServer {
   plug: Plug
-  /** Path of the socket. */
   path: string
 }
 
@@ -23,7 +22,6 @@ export interface PostgresPair {
    * @param promoted called before the old primary restarts
    */
   switchTo(server: PostgresServer, promoted?: () => void): Promise<void>
-  /** Stops the second server. */
   end(): Promise<void>
 }
 
@@ -79,7 +77,6 @@ const serverOf = (plug: Plug, folder: string): PostgresServer => ({
 const hasFollower = async (db: Database) =>
   (await db.query("select from pg_stat_replication where state = 'streaming'")).length > 0
 
-/** Connects without a relay. */
 async function ask<T>({ plug }: PostgresServer, work: (db: Database) => Promise<T>): Promise<T> {
   const db = openDatabase(plug.url, { connections: 1 })
   try {

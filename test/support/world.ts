@@ -10,9 +10,7 @@ import type { Plug } from './services.ts'
 import type { Wire } from './wire.ts'
 
 export interface WorldOptions {
-  /** Number of API processes. Default 1. */
   apis?: number
-  /** Number of worker processes. Default 1. */
   workers?: number
   /** Default `local`. With `kubernetes`, the world has its own namespace. */
   driver?: 'local' | 'kubernetes'
@@ -35,13 +33,11 @@ export interface World extends ApiUrls, AsyncDisposable {
   plugs: { redis: Plug; postgres: Plug | undefined }
   cluster: Cluster | undefined
   wire: Wire | undefined
-  /** Deleted with the world. */
   folder: string
-  /** Signs up and creates an API key. */
   account(options?: NewAccount): Promise<Account>
   startApi(env?: Record<string, string>): Promise<Process>
   startWorker(env?: Record<string, string>): Promise<Process>
-  /** A worker that kills itself with SIGKILL at the first crash point reached. */
+  /** A worker that kills itself with SIGKILL when it first reaches the crash point. */
   startDoomedWorker(point: CrashPoint, env?: Record<string, string>): Promise<Process>
   /** A worker that stops itself with SIGSTOP at the crash point. Resolves before that. */
   startFreezingWorker(point: CrashPoint, env?: Record<string, string>): Promise<Process>

@@ -1,4 +1,3 @@
-/** A command blocks on its readers and drops kept output. */
 import pino from 'pino'
 import { expect, test } from 'vitest'
 import type { OutputOffset } from '../../shared/contract/exec-events.ts'
@@ -17,7 +16,6 @@ const makeCommand = () => makeOne({ grace_ms: 60_000 })
 const goesOn = (printed: Promise<void>) =>
   Promise.race([printed.then(() => true), new Promise((resolve) => setTimeout(resolve, 50, false))])
 
-/** @returns the end offset */
 async function readAll(reader: Reader, end: number): Promise<OutputOffset> {
   while (reader.offset.stdout < end) expect((await reader.next())?.kind).toBe('output')
   return { ...reader.offset }

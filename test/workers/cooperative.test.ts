@@ -1,4 +1,3 @@
-/** Long work on files must not delay other work. */
 import { expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
 import { runCooperatively, type Steps } from '../../workers/files/cooperative.ts'

@@ -52,7 +52,6 @@ export function describeCrashes(driverName: DriverName, points: readonly PodCras
 
     const worker = await world.startWorker()
     if (sandboxId) await world.eventually(async () => isSettled(world, sandboxId), mendMs)
-    // The repairing workers keep no pool.
     await world.eventually(async () => (await findWarmPods(world.db)).length === 0, mendMs)
     await expectAgreement(world, driver)
     if (sandboxId) await expectBilledOnce(world, alice, sandboxId, point)

@@ -14,7 +14,6 @@ import { inside } from '../support/sandbox-commands.ts'
 
 interface Crash {
   request: ExecRequest
-  /** The exit status that the client receives. */
   told: object
   hasRun: boolean
 }

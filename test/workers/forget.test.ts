@@ -1,4 +1,3 @@
-/** Expired records are deleted, and others are kept. */
 import { encodeTime } from 'ulid'
 import { expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'

@@ -38,7 +38,6 @@ describeOnBothInSoak('a worker that freezes while commands are running', (driver
       expect(all.at(-1)!.data).toMatchObject({ stdout_bytes: 2, truncated: true })
       told.push(result, all.at(-1)!.data, await get(left.id))
     } finally {
-      // Resumes before the reconciler has run.
       frozen.signal('SIGCONT')
     }
     const check = async () => {
@@ -93,7 +92,6 @@ describeOnBothInSoak('a worker that freezes while commands are running', (driver
       ids.push(answer.body.id)
       const ofShell = { params: { ...params, exec_id: shell.id } }
       expect((await alice.call('getExec', ofShell)).body).toMatchObject({ status: 'lost' })
-      // No client waits for this command.
       expect((await run({ command: ['echo', 'on'] })).body).toMatchObject({
         status: 'exited',
         stdout: 'on\n',

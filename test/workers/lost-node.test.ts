@@ -1,4 +1,3 @@
-/** Several pods disappear at once, as after a node failure. */
 import { expect, test } from 'vitest'
 import { findWarmPods } from '../../shared/data/warm-pods.ts'
 import { describeOnBothDriversAtOnce, openWorldDriver } from '../support/drivers.ts'

@@ -1,4 +1,3 @@
-/** Output of a running command, with and without readers. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { OutputOffset } from '../../shared/contract/exec-events.ts'
@@ -9,7 +8,6 @@ import { memoryKept } from '../support/memory.ts'
 
 const names = ['stdout', 'stderr'] as const
 
-/** Reads until no item is ready. */
 async function readAll(reader: Reader, maxBytes?: number): Promise<Item[]> {
   const items: Item[] = []
   for (;;) {

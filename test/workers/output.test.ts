@@ -1,4 +1,3 @@
-/** The sentinel that ends a command's output. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { BoundedOutput } from '../../workers/shell/output.ts'

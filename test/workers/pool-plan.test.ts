@@ -1,5 +1,3 @@
-/** Which pods the pool creates and deletes. */
-
 import { expect, test } from 'vitest'
 import type { WarmPodRow as WarmPod } from '../../shared/data/warm-pods.ts'
 import { readSettings, SettingsError } from '../../shared/platform/settings.ts'

@@ -1,4 +1,3 @@
-/** Only one worker at a time runs the reconciler. */
 import { expect, test } from 'vitest'
 import { claimReconcilePass } from '../../shared/data/installation.ts'
 import { shareDatabase } from '../support/shared.ts'

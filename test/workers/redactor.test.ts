@@ -1,4 +1,3 @@
-/** Redaction of secrets does not depend on chunk boundaries. */
 import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'

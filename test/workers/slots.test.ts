@@ -1,4 +1,3 @@
-/** Pre-opened slots (workers/shell/slot-pool.ts) in real pods. */
 import { pino } from 'pino'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { openMetrics } from '../../shared/platform/metrics.ts'
@@ -19,7 +18,6 @@ import { changed, describeInSandboxes, type Sandboxes } from '../support/sandbox
 
 const log = pino({ level: 'silent' })
 
-/** Counts the processes that the driver opens. */
 function counting(driver: Driver) {
   const counter = { starts: 0 }
   const start: Driver['start'] = (...args) => {
@@ -234,7 +232,6 @@ describeInSandboxes('slots', (open) => {
       const { promise: later, resolve: proceed } = Promise.withResolvers<void>()
       const answers = [later, Promise.resolve()]
       const silent = slowly({
-        // Pre-opened slots do not answer either.
         async start(...args) {
           await (answers.shift() ?? new Promise(() => {}))
           return await driver.start(...args)

@@ -1,4 +1,3 @@
-/** Terminals (workers/shell/terminal.ts) in real sandboxes. */
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Driver, DriverUnavailable, type Pod } from '../../workers/drivers/driver.ts'

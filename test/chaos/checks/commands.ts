@@ -19,7 +19,6 @@ const crashMs = 30_000
 
 export interface CommandSums {
   commands: number
-  /** Commands whose sandbox could be inspected. */
   checked: number
   ran: number
   /** Reported results that a PostgreSQL crash then lost. */

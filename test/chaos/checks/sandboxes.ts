@@ -26,7 +26,6 @@ const columns = ['created', 'ready', 'expires', 'destroyed', 'first_ready', 'fir
 
 export interface SandboxSums {
   sandboxes: number
-  /** Number of sandboxes by `destroy_reason`. */
   ends: Record<string, number>
   billedMs: number
 }

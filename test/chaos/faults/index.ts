@@ -24,7 +24,6 @@ const plans: Record<FaultName, Plan> = {
 const maxConcurrentFaults = 5
 
 export interface FaultCount {
-  /** Number of applied faults, by name. */
   counts: Map<FaultName, number>
   total: number
 }

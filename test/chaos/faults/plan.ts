@@ -1,4 +1,3 @@
-/** Defines what a fault targets and does. */
 import type { Recorder } from '../recorder.ts'
 import type { Stage } from '../stage.ts'
 import type { Fault } from './schedule.ts'

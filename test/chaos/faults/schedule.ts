@@ -95,7 +95,6 @@ const onlyKubernetes: FaultName[] = [
 /** On a cluster, only the kubelet can kill a pod's first process. */
 const onlyLocal: FaultName[] = ['a pod is killed']
 
-/** An endless sequence of faults. */
 export function* scheduleOf(seed: number, driver: 'local' | 'kubernetes'): Generator<Fault> {
   const random = makeRandom(seed)
   const impossible = driver === 'local' ? onlyKubernetes : onlyLocal

@@ -42,7 +42,6 @@ export async function files(lane: Lane): Promise<void> {
   if ('ok' in written && 'ok' in read) await edit(lane, path)
 }
 
-/** Replaces each line of the file. */
 async function edit(lane: Lane, path: string): Promise<void> {
   const { account, params, recorder } = lane
   const replacement = `<${newToken()}>`

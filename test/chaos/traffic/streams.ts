@@ -21,7 +21,6 @@ export async function streamed(lane: Lane): Promise<void> {
   await follow(lane, entry, `${recordsStart(entry)}; ${loop}; exit 7`)
 }
 
-/** Prints much output on both streams. */
 export async function chatty(lane: Lane): Promise<void> {
   const count = between(lane.random, 1_000, 20_000)
   const expected = { exitCode: 0, stdout: 'line of stdout\n'.repeat(count), stderr: 'stderr\n'.repeat(count) }

@@ -1,4 +1,3 @@
-/** Typing and pasting commands, their output, and Ctrl-C. */
 import { expect, test } from 'vitest'
 import { Settings } from '../../../cli/core/settings.ts'
 import { createUi } from '../../../cli/ui/create-ui.ts'

@@ -13,7 +13,6 @@ export function draw(state: State, now = sampleNow): string {
   return frame
 }
 
-/** Rows have no trailing spaces. */
 export const drawRows = (state: State, now?: number): string[] =>
   draw(state, now)
     .split('\n')

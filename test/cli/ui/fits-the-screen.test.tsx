@@ -1,4 +1,3 @@
-/** Frames never exceed the screen. */
 import stringWidth from 'string-width'
 import { describe, expect, test } from 'vitest'
 import { newFolder } from '../../../cli/ui/folder.ts'

@@ -1,4 +1,3 @@
-/** Keys, and the hints and help built from them. */
 import { expect, test } from 'vitest'
 import { newFolder } from '../../../cli/ui/folder.ts'
 import { applicableKeys, commandLines, keys, keysOf, type Where, whereIs } from '../../../cli/ui/keys.ts'

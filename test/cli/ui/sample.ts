@@ -7,7 +7,6 @@ import type { ExecSummary } from '../../../shared/contract/exec.ts'
 import type { Sandbox } from '../../../shared/contract/sandboxes.ts'
 
 export const start = Date.parse('2026-11-21T12:00:00.000Z')
-/** Five minutes after `start`. */
 export const now = start + 5 * 60_000
 const at = (ms: number) => new Date(ms).toISOString()
 
@@ -91,7 +90,6 @@ export function tailOf(text: string): OutputTail {
   return output
 }
 
-/** A page with a running command. */
 export const outputPage = (change: Partial<OutputPage> = {}): OutputPage => ({
   at: 'output',
   pageId: newPageId(),

@@ -1,4 +1,3 @@
-/** Untrusted text must not control the terminal. */
 import fc from 'fast-check'
 import stringWidth from 'string-width'
 import { describe, expect, test } from 'vitest'
@@ -17,7 +16,6 @@ import { shellWord } from '../../../shared/contract/shell-words.ts'
 // biome-ignore lint/suspicious/noControlCharactersInRegex: matches control characters
 const controls = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/
 const anything = fc.string({ unit: 'binary', maxLength: 200 })
-/** Text made of control sequences. */
 const hostile = fc
   .array(
     fc.constantFrom(
@@ -91,7 +89,6 @@ test('styled text keeps only colors and text attributes, and each segment resets
   fc.assert(
     fc.property(fc.oneof(anything, hostile, styles), fc.integer({ min: 1, max: 20 }), (text, width) => {
       const line = printedLine(text.replaceAll('\n', ''))
-      // Cleaning is idempotent.
       expect([...styledPieces(line)].map(withStyle).join('')).toBe(line)
       const rows = wrap(line, width)
       for (const row of rows) {

@@ -1,4 +1,3 @@
-/** The selection follows a session rather than a row. */
 import { expect, test } from 'vitest'
 import { keepSelection, type State, sessionInFront } from '../../../cli/ui/state.ts'
 import { createStore } from '../../../cli/ui/store.ts'

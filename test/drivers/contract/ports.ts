@@ -97,7 +97,6 @@ export function describePorts(contract: Contract): void {
   })
 }
 
-/** Reads exactly `length` bytes. */
 async function read(stream: Duplex, length: number): Promise<Buffer> {
   const chunks: Buffer[] = []
   for (let left = length; left > 0; ) {

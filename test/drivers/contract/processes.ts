@@ -145,7 +145,6 @@ export function describeProcesses(contract: Contract): void {
   })
 }
 
-/** Other ways for the shell to end. */
 const otherEnds = [
   { script: 'exit 255', code: 255 },
   { script: 'no-such-command-anywhere', code: 127 },
