@@ -120,7 +120,7 @@ test("accounts at one address have separate buckets, and an account's keys share
   expect(await destroy(bob, 0)).toMatchObject({ status: 404, remaining: limits.lifecycle - 1 })
 })
 
-test('commands share a rate limit bucket with file requests, and creates share one with destroys', async () => {
+test('commands and file requests share a rate limit bucket, as do creates and destroys', async () => {
   const alice = await world.account()
   const id = newSandboxId()
   const before = await operate(alice, 0)

@@ -27,7 +27,7 @@ describeOnBothDrivers("a command's events", (driver) => {
     return readEvents(await alice.open('streamExec', { params: { id: sandbox, exec_id }, headers, api }))
   }
 
-  test("an event stream starts with the command's id and ends with its result without the output", async () => {
+  test("an event stream starts with the command's id and ends with the result", async () => {
     const all = await (await open({ command: 'echo one; echo two >&2; exit 3' })).rest()
     expect(all[0]).toMatchObject({ event: 'start', data: { id: expect.stringMatching(/^exec_/) } })
     expect(bytesOf(all, 'stdout').toString()).toBe('one\n')

@@ -8,7 +8,7 @@ import { type Process, startWorld, type World } from '../support/index.ts'
 const [old, fresh] = ['old-'.repeat(8), 'new-'.repeat(8)]
 const rounds = [old, `${old},${fresh}`, `${fresh},${old}`, fresh]
 
-test('no request fails while an operator appends a new key and then moves it to the front', async () => {
+test('no request fails while a key is rotated', async () => {
   const given = (keys: string) => ({ JWT_SECRET: keys, SECRETS_KEY: keys })
   await using world = await startWorld({
     apis: 0,

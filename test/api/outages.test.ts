@@ -325,7 +325,7 @@ describeConcurrently('workers', () => {
 describeConcurrently('of two workers', () => {
   const world = shareWorld({ workers: 2 })
 
-  test('a command is not sent to a frozen worker; a different worker runs it exactly once', async () => {
+  test('while a worker is frozen, a different worker runs new commands exactly once', async () => {
     const alice = await world.account()
     const { body } = await alice.call('createSandbox')
     const run = async (command: string) =>

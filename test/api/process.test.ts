@@ -91,7 +91,7 @@ describe('process shutdown', () => {
     expect((await alice.call('getSandbox', { params, api: 1 })).body.state).toBe('active')
   })
 
-  test('a process that is shutting down reports itself as not ready before it closes connections', async () => {
+  test('during shutdown, a process reports that it is not ready before it closes connections', async () => {
     await using world = await startWorld({ apis: 0, workers: 0 })
     const api = await world.startApi({ SHUTDOWN_DELAY_SECONDS: '600' })
     const process = async () =>

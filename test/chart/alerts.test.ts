@@ -62,7 +62,7 @@ function unknownIn(expression: string, known: Map<string, Set<string>>): string[
   })
 }
 
-test('a new worker exports the metrics for lost commands and orphans with the value zero', async () => {
+test('a new worker exports zero lost commands and zero orphans', async () => {
   const text = await openMetrics('worker').registry.metrics()
   expect(text).toMatch(/^sandlot_exec_seconds_count\{role="worker",status="lost"\} 0$/m)
   expect(text).toMatch(/^sandlot_reconcile_actions_total\{action="end orphan",role="worker"\} 0$/m)

@@ -46,7 +46,7 @@ describeOnBothDrivers('copies', (driver) => {
     return await ran
   }
 
-  test('an interrupted copy into a session leaves each file with either its old or its new content', async () => {
+  test('an interrupted copy into a session leaves no partially written file', async () => {
     makeLarge(local('large'))
     await sh('mkdir large; echo old > large/file0')
     // Sends a truncated archive, then waits.
@@ -58,7 +58,7 @@ describeOnBothDrivers('copies', (driver) => {
     await eventually(async () => (await sh('ls -A large; cat large/file0')) === 'file0\nold\n', 15_000)
   })
 
-  test('an interrupted copy out of a session leaves each file with either its old or its new content', async () => {
+  test('an interrupted copy out of a session leaves no partially written file', async () => {
     await sh('mkdir source; for n in 0 1 2 3; do head -c 500000 /dev/zero > source/file$n; done')
     await putTar('/bin/tar "$@" | head -c 700000; sleep 600')
     mkdirSync(local('fetched'))

@@ -281,7 +281,7 @@ test('exec -it restores the terminal on SIGTERM', async () => {
   await world.eventually(async () => !(await user.run(['ps'])).stdout.includes('running'), 10_000)
 })
 
-test('the terminal, ps, logs and kill report the commands of a killed worker as lost', async () => {
+test("ps, logs and kill report a killed worker's command as lost", async () => {
   const later = (await user.run(['exec', '-n', '--background', 'sleep', '60'])).stdout.trim()
   const shell = openClient(['-it', '--', 'sh'])
   await shell.shows('$ ')

@@ -100,7 +100,7 @@ test('after it exits, the picker warns that other users can read the saved key',
   expect(await picker.ended).toBe(0)
 })
 
-test('set-url and set-key save settings in a file with mode 0600, in a folder with mode 0700', async () => {
+test('set-url and set-key create a settings file that only its owner can read', async () => {
   using home = new Home()
   expect(await home.run(['config', 'set-url', 'HTTP://LOCALHOST:8080/'])).toMatchObject({ code: 0 })
   expect(await home.run(['config', 'set-key', key('abcd')])).toMatchObject({
@@ -161,7 +161,7 @@ test('saving settings keeps unknown settings and comments in the file', async ()
   )
 })
 
-test('no settings are lost if a settings file cannot be changed line by line and is rewritten', async () => {
+test('no settings are lost if the settings file must be rewritten completely', async () => {
   using home = new Home()
   home.writeConfig(
     'base_url = """\nhttps://old.example"""\n"api_key" = "old"\nothers = ["""\nbase_url = 1\n"""]\n',

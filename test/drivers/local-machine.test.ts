@@ -118,7 +118,7 @@ describe('the system call filter', () => {
       expect(judge(number, first)).toBe(answer)
     })
 
-    test('the system call filter can let the agent create a user namespace, but no other namespace', () => {
+    test('the system call filter can allow the agent to create only user namespaces', () => {
       const options = { mayUnshareUser: true }
       expect(judge(unshare, 0x10000000, options)).toBe(allow)
       expect(judge(unshare, 0x10020000, options)).toBe(EPERM)

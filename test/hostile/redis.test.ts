@@ -74,7 +74,7 @@ beforeAll(() => {
   workerPort = Number(new URL(world.workers[0]!.callsUrl).port)
 })
 
-test('no calls are sent to a worker whose registry entry is unsigned or wrongly signed', async () => {
+test('no calls are sent to a worker without a validly signed registry entry', async () => {
   using spy = await eavesdrop()
   const url = `http://127.0.0.1:${spy.port}`
   const [id, forged] = [newWorkerId(), newWorkerId()]

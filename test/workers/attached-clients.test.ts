@@ -50,7 +50,7 @@ test('a command is not stopped while another client is attached', async () => {
   expect(state.times).toBe(1)
 })
 
-test('a client returning within the grace period keeps the command running and replaces the old reader', async () => {
+test('a client that returns within the grace period replaces the old reader', async () => {
   const { log, clients, state } = makeClients()
   const left = clients.attach()
   await log.append('stdout', Buffer.from('abc'))

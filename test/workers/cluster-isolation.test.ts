@@ -18,7 +18,7 @@ import { openAdmin } from '../support/namespace.ts'
 const soonMs = 20_000
 
 describe.skipIf(!hasCluster)('a cluster without its isolation', () => {
-  test('while the cluster isolation is missing, a worker creates no sandboxes but keeps existing ones', async () => {
+  test('a worker creates no sandboxes while the cluster isolation is missing', async () => {
     await using world = await startWorld({ driver: 'kubernetes' })
     const alice = await world.account()
     const params = { id: (await alice.call('createSandbox')).body.id }

@@ -61,7 +61,7 @@ test('an aging warm pod is deleted when its replacement is ready or after an hou
   expect(planned([old], 1)).toEqual({ remove: ['1'], resume: [], add: ['a'] })
 })
 
-test('an interrupted start of a warm pod is resumed, and a start that takes too long is abandoned', () => {
+test('an interrupted start of a warm pod is resumed unless it takes too long', () => {
   expect(planned([starting('1', 6)], 1)).toEqual({ ...nothing, resume: ['1'] })
   expect(planned([starting('1', 60)], 1)).toEqual({ remove: ['1'], resume: [], add: ['a'] })
 })
