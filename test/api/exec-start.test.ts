@@ -104,7 +104,9 @@ describeOnBothDriversAtOnce('exec start', (driver) => {
 
   test('secrets are redacted before output is encoded in base64', async () => {
     await alice.call('createSecret', { body: { name: 'TOKEN', value: 'p4ssw0rd!' } })
-    const result = await sh('printf "<$TOKEN>\\377" | tee /dev/stderr', { output_encoding: 'base64' })
+    const result = await sh('printf "<$TOKEN>\\377"; printf "<$TOKEN>\\377" >&2', {
+      output_encoding: 'base64',
+    })
     const redacted = Buffer.from('<[secret TOKEN]>\xff', 'latin1').toString('base64')
     expect(result).toMatchObject({ stdout: redacted, stderr: redacted })
   })
