@@ -70,7 +70,7 @@ test('exec starts a new line to report that the session of a shell has ended', a
 // Concurrent, because the tests mostly wait.
 test.concurrent('exec suggests -it when a shell that was started without this option exits immediately', async () => {
   const shell = openClient(['sh'])
-  await shell.shows('use `sandlot exec -it -- sh`.')
+  await shell.shows('run `sandlot exec -it -- sh`.')
   await expectExit(shell, 0)
   const script = openClient(['sh', '-c', 'echo is-$((1+1))'])
   await script.shows('is-2')
