@@ -96,7 +96,9 @@ async function startRegistry(folder: string, host: string): Promise<ChildProcess
 
 async function pushBusybox(folder: string, image: string): Promise<void> {
   const busybox = findProgram('busybox')!
-  const names = String(execFileSync(busybox, ['--list'])).trim().split('\n')
+  const names = String(execFileSync(busybox, ['--list']))
+    .trim()
+    .split('\n')
   const links = names.filter((name) => name !== 'busybox').map((name) => `bin/${name}`)
   const { archive } = await makeImage({
     name: image,
