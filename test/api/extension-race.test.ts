@@ -87,7 +87,7 @@ test('each of 1,000 extensions that race an expiry takes effect or is refused, a
       destroyed_at: string
       destroy_reason: string
     }>('select id, expires_at, destroyed_at, destroy_reason from sandbox where account_id = ?', [alice.id])
-    return all.every(({ destroyed_at }) => destroyed_at !== null) && all
+    return all.every(({ destroyed_at }) => destroyed_at !== null) ? all : undefined
   }, 30_000)
   expect(rows).toHaveLength(expected.size)
   for (const { id, expires_at, destroyed_at, destroy_reason } of rows) {
