@@ -153,7 +153,7 @@ test('with --wait, the migration retries until the time limit while PostgreSQL i
   const url = `postgresql://sandlot@127.0.0.1:${port}/sandlot`
   const early = await runCommand(url)
   expect(early.code).toBe(1)
-  const late = await runCommand(url, '--wait', '3')
+  const late = await runCommand(url, '--wait', '6')
   expect(late.words.match(/Waiting for the database/g)!.length).toBeGreaterThan(1)
   expect(late.words).toMatch(/Cannot connect to the database .*\n$/)
   expect(late.code).toBe(1)

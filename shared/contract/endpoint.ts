@@ -128,6 +128,7 @@ export const Moment = z.iso
   .datetime({ offset: true })
   .regex(/:\d\d:/, 'must contain seconds')
   .regex(/^([2-8]|9(?!999))/, 'must be in the years 2000 to 9998')
+  .max(128)
   .meta({ description: 'An RFC 3339 timestamp in the years 2000 to 9998' })
 
 /** A prefix that names the kind of object, an underscore and a ULID. */

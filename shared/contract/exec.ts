@@ -47,6 +47,7 @@ export const ExecRequest = z
       .meta({
         description: 'Bytes in base64, in place of `stdin`',
         contentEncoding: 'base64',
+        pattern: '^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$',
         examples: ['iVBORw0KGgo='],
       }),
     output_encoding: z

@@ -122,6 +122,7 @@ describe('responses over HTTP', () => {
     // A random event id does not belong to any call.
     if (name === 'resumeMcp') return { header: { ...(given.header as object), 'last-event-id': undefined } }
     if (name === 'execCommand') return { ...given, body: { ...(body as object), timeout_ms: 1000 } }
+    if (name === 'updateSandbox') return { ...given, body: { ...(body as object), ttl_seconds: 1200 } }
     if (name === 'createApiKey') {
       const { expires_at, ...rest } = body as Record<string, unknown>
       return {

@@ -11,7 +11,7 @@ import { seed } from '../support/seed.ts'
 import { shareWorld } from '../support/shared.ts'
 
 const extensions = 1_000
-const concurrency = 100
+const concurrency = 30
 /** A sandbox without a pod is left alone until it is 5 s old. */
 const maxExtensions = 3
 

@@ -98,14 +98,14 @@ describeOnBothDriversAtOnce('an update', (driver) => {
     expect([await idsIn('active'), await idsIn('destroyed')]).toEqual([[], [id]])
     expect((await own.call('getAccount')).body.concurrent.active).toBe(0)
     const refused = [
-      own.call('updateSandbox', { ...one, body: { ttl_seconds: 60 } }),
-      own.call('execCommand', { ...one, body: { command: 'true' } }),
-      own.call('listFiles', one),
-      own.call('resetSandbox', one),
-      own.call('createSecret', { body: { name: 'LATE', value: 'x', sandbox_id: id } }),
+      () => own.call('updateSandbox', { ...one, body: { ttl_seconds: 60 } }),
+      () => own.call('execCommand', { ...one, body: { command: 'true' } }),
+      () => own.call('listFiles', one),
+      () => own.call('resetSandbox', one),
+      () => own.call('createSecret', { body: { name: 'LATE', value: 'x', sandbox_id: id } }),
     ]
     for (const call of refused)
-      expect((await expectRefusal(call)).code).toMatch(/^(sandbox_destroyed|not_found)$/)
+      expect((await expectRefusal(call())).code).toMatch(/^(sandbox_destroyed|not_found)$/)
     expect((await own.call('destroySandbox', one)).body).toEqual(body)
     await own.call('createSandbox')
     expect((await own.call('getSandbox', one)).body).toEqual(body)

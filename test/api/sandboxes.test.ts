@@ -174,7 +174,10 @@ describe('list', () => {
 
   test('a list can be filtered by name, image, metadata and time, in pages of both orders', async () => {
     const [alice, bob] = [await world.account(), await world.account()]
-    const times = ['2026-01-01T00:00:00.000Z', '2026-01-02T00:00:00.000Z', '2026-01-03T00:00:00.000Z']
+    const hour = 60 * 60 * 1000
+    // Recent, because the reconciler deletes old metadata.
+    const times = [72, 48, 24].map((hours) => new Date(Date.now() - hours * hour).toISOString())
+    const beforeSecond = new Date(Date.parse(times[1]!) + hour).toISOString().replace('Z', '+02:00')
     const made: { id: string; name: string; image: string; team: string; at: string; isActive: boolean }[] =
       []
     for (let n = 0; n < 12; n++) {
@@ -199,7 +202,7 @@ describe('list', () => {
       [{ metadata: { 'team.of': 'a.b', image: 'rare' } }, (it) => it.team === 'a.b' && it.image === 'rare'],
       [{ metadata: { 'team.of': 'a' } }, () => false],
       [{ created_after: times[0]! }, ({ at }) => at > times[0]!],
-      [{ created_after: '2026-01-02T01:00:00+02:00' }, ({ at }) => at >= times[1]!],
+      [{ created_after: beforeSecond }, ({ at }) => at >= times[1]!],
       [
         { name: 'web', image: 'usual', metadata: { 'team.of': 'c' }, created_after: times[0]! },
         (it) => it.name === 'web' && it.image === 'usual' && it.team === 'c' && it.at > times[0]!,
@@ -292,7 +295,7 @@ async function insert(
   const metadata = team === undefined ? {} : { 'team.of': team, image }
   await world.db.query(
     `insert into sandbox (id, account_id, name, image, metadata, pod_name, created_at, expires_at, destroyed_at, destroy_reason, reaped_at)
-     select ?, ?, ?, ?, ?, 'sbx-' || gen_random_uuid(), now, now + interval '1 hour', ended, case when ended is null then null else 'requested' end,
+     select ?, ?, ?, ?, ?, 'sbx-' || gen_random_uuid(), now, greatest(now, sandlot_now()) + interval '1 hour', ended, case when ended is null then null else 'requested' end,
             coalesce(ended, now)
        from (select at as now, case when ? then null else at + interval '1 second' end as ended
                from (select coalesce(?, sandlot_now()) as at) as clock) as of`,

@@ -134,6 +134,7 @@ const walk: Shown[] = [
   {
     line: 'session update --ttl 10m --metadata team=red',
     piped: new RegExp(`^${created}\n$`),
+    terminal: new RegExp(`^${created}\nIt ends in 10 min\\.\n$`),
     json: ['id', 'metadata', 'expires_at'],
   },
   { line: 'session reset --yes', piped: new RegExp(`^${created}\n$`), json: ['id', 'state'] },

@@ -25,13 +25,16 @@ must_not_be_mount() {
 const makeScript = `
 f=$1 mode=$2 exist_ok=$3
 umask 022
-[ -d "\${f%/*}/" ] || mkdir -p "\${f%/*}/" || exit 1
-if mkdir -m "$mode" "$f"; then exit; fi
-if [ -d "$f" ]; then
+accept_existing() {
+  if [ ! -d "$f" ]; then return; fi
   if [ -z "$exist_ok" ]; then exit ${exits.directoryExists}; fi
   echo x
   exit
-fi
+}
+accept_existing
+[ -d "\${f%/*}/" ] || mkdir -p "\${f%/*}/" || exit 1
+if mkdir -m "$mode" "$f"; then exit; fi
+accept_existing
 if [ -e "$f" ] || [ -L "$f" ]; then exit ${exits.fileInTheWay}; fi
 exit 1`
 
