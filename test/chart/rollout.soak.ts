@@ -1,8 +1,9 @@
 /**
- * Upgrades, rolls back, drains and scales an installation under load, without failed requests.
- * Requires the image SANDLOT_TEST_IMAGE on the nodes, such as localhost/sandlot-server:0.1.0.
- * Optionally upgrades from the previous version, SANDLOT_TEST_IMAGE_BEFORE.
- * Pods connect to PostgreSQL and Redis on this machine by the node's address.
+ * Upgrades, rolls back, drains and scales the chart on a cluster, and deletes its pods, under load and without failed
+ * requests. SANDLOT_TEST_IMAGE must be an image on the nodes, such as localhost/sandlot-server:0.1.0 after
+ * `ctr images import`. Pods must be able to reach this machine, which runs PostgreSQL and Redis, by the node's address.
+ * SANDLOT_TEST_IMAGE_BEFORE is an image of the previous version to upgrade from and to roll back to. While pods are
+ * replaced one by one, each version of the API calls each version of the worker.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -25,7 +26,7 @@ import { type Load, startLoad } from './load.ts'
 
 const image = process.env.SANDLOT_TEST_IMAGE
 const imageBefore = process.env.SANDLOT_TEST_IMAGE_BEFORE ?? image
-/** Maximum duration of a phase on two cores. */
+/** Maximum duration of a phase on a machine with two cores. */
 const phaseMs = 10 * 60_000
 
 describe.skipIf(!hasCluster || !hasHelm || !image)('an installation under load', { timeout: phaseMs }, () => {
@@ -85,7 +86,7 @@ describe.skipIf(!hasCluster || !hasHelm || !image)('an installation under load',
         ...{ namespace, image: images.busybox, maxPods: 50 },
         requests: { cpu: '10m', memory: '16Mi', disk: '16Mi' },
       },
-      // Requests are low, so that twelve pods of each kind fit on a node with two cores.
+      // Low requests, so that up to twelve pods of each kind fit on a node with two cores.
       api: { resources: { requests: { cpu: '10m', memory: '64Mi' } } },
       worker: { resources: { requests: { cpu: '10m', memory: '64Mi' } } },
       settings: {
@@ -141,7 +142,7 @@ describe.skipIf(!hasCluster || !hasHelm || !image)('an installation under load',
     rmSync(folder, { recursive: true, force: true })
   }, phaseMs)
 
-  /** Performs the work while commands stream, then checks all results. */
+  /** Does the work during streamed commands, and checks all results. */
   async function under(what: string, work: () => Promise<unknown>): Promise<void> {
     const [before, wrongBefore] = [{ ...load.counts }, load.wrong.length]
     const end = await load.follow()
@@ -207,7 +208,7 @@ describe.skipIf(!hasCluster || !hasHelm || !image)('an installation under load',
     }),
   )
 
-  // Repeats evictions that a disruption budget rejects, like `kubectl drain`. Does not cordon the only node.
+  // Like `kubectl drain`, it repeats evictions that a disruption budget rejects. The only node is not cordoned.
   test('an installation under load survives a node drain', () =>
     under('drain', async () => {
       const old = (await Promise.all(['api', 'worker'].map(podsOf))).flat().map(({ metadata }) => metadata!)
@@ -249,29 +250,6 @@ describe.skipIf(!hasCluster || !hasHelm || !image)('an installation under load',
     expect(ends).toEqual([{ status: 'exited', count: expect.any(Number) }])
     expect(load.wrong).toEqual([])
   })
-
-  test('after an uninstall, the release can be installed again, and its namespace deleted', async () => {
-    await load.stop()
-    const uninstall = async () => {
-      await helm('uninstall', 'sandlot')
-      await waitFor(() => isGone(namespace), 60_000)
-      await waitFor(async () => {
-        const { items } = await core.listNamespacedPod({ namespace: system })
-        return items.length === 0
-      }, 60_000)
-    }
-    await uninstall()
-    await helm('install', 'sandlot', chart, '--values', values, '--wait', '--timeout', '8m')
-    await uninstall()
-    await core.deleteNamespace({ name: system })
-    await waitFor(() => isGone(system), 30_000)
-  })
-
-  const isGone = (name: string) =>
-    core.readNamespace({ name }).then(
-      () => false,
-      ({ code }) => code === 404,
-    )
 
   async function helm(...args: string[]): Promise<void> {
     const child = spawn('helm', [...args, '--namespace', system], { stdio: ['ignore', 'ignore', 'pipe'] })
