@@ -1,6 +1,6 @@
 /**
- * The old version can keep running during the migration. With `--wait SECONDS`, the command waits up to that
- * long until PostgreSQL accepts connections.
+ * `npm run migrate` applies all pending migrations, while the old version keeps running. With `--wait SECONDS`, it waits
+ * up to that long until PostgreSQL accepts connections.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'

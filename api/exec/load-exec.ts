@@ -85,7 +85,10 @@ export async function summarize(
   }
 }
 
-/** Asks the workers for the pids of running commands. Omits those of unavailable workers. */
+/** How long a list of commands waits for the pids from the workers. */
+const pidsMs = 1_000
+
+/** Asks the workers for the pids of running commands. Omits those of workers that do not respond in time. */
 export async function findPids(
   { workers }: App,
   rows: ShownExec[],
@@ -97,7 +100,7 @@ export async function findPids(
   const workerIds = new Set(running.map(({ worker_id }) => worker_id))
   const args = { ...ids, sandboxId: sandbox.id }
   const found = [...workerIds].map((workerId) =>
-    workers.call('runningPids', args, { workerId, signal, timeoutMs: marginMs }).catch(() => ({})),
+    workers.call('runningPids', args, { workerId, signal, timeoutMs: pidsMs }).catch(() => ({})),
   )
   return Object.assign({}, ...(await Promise.all(found)))
 }

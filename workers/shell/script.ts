@@ -45,8 +45,8 @@ export const shellThatWaits: readonly string[] = [
 ]
 
 /**
- * Shells read a line byte by byte, and some of them alter non-ASCII bytes. Other scripts are sent with their
- * length and read by `dd`, which accounts for half of such a command's start time.
+ * Maximum size of a script that is sent as one line, which the shell reads byte by byte. Longer scripts are sent with
+ * their length and read by `dd`, which accounts for half of such a command's start time.
  */
 const maxLineBytes = 2_048
 
