@@ -13,6 +13,7 @@ const world = shareWorld({ workers: 0 })
 /** Valid inputs for each route, so that only the id is invalid. */
 const inputs: { [N in EndpointName]?: CallOptions<N> } = {
   createApiKey: { body: {} },
+  updateSandbox: { body: {} },
   execCommand: { body: { command: 'true' } },
   callMcp: { body: { jsonrpc: '2.0' } },
   viewFile: { query: { path: 'a' } },

@@ -61,12 +61,12 @@ describeInSandboxes('terminals', (open) => {
   })
 
   test('a terminal reports the exit code of its command, or 127 if the command does not exist', async () => {
-    for (const [argv, code] of [
-      [['/bin/sh', '-c', 'exit 77'], 77],
-      [['no-such-command'], 127],
+    for (const [argv, end] of [
+      [['/bin/sh', '-c', 'exit 77'], { code: 77 }],
+      [['no-such-command'], { code: 127, startError: 'not_found' }],
     ] as const) {
       const { terminal } = await start({ argv })
-      expect(await terminal.ended).toEqual({ kind: 'exited', code })
+      expect(await terminal.ended).toEqual({ kind: 'exited', ...end })
     }
     const { terminal } = await start({ argv: ['true'], cwd: '/no/such/folder' })
     expect(await terminal.ended).toMatchObject({ code: 126 })

@@ -28,7 +28,6 @@ const Message = z.discriminatedUnion('type', [
 ])
 
 /**
- *
  * @throws {Problem} `exec_finished` when the command has ended
  */
 export async function attach(worker: ExecContext, args: OneExec): Promise<Opened> {

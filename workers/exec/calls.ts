@@ -22,7 +22,7 @@ export const runningPids: CallHandler<'runningPids', ExecContext> = async (args,
   const commands = worker.commands
     .of(args.sandboxId)
     .filter(({ id }) => worker.commands.find(id, args.accountId))
-  return Object.fromEntries(commands.map((command) => [command.id, command.start().pid]))
+  return Object.fromEntries(commands.map((command) => [command.id, command.pid]))
 }
 
 export const stopExec: CallHandler<'stopExec', ExecContext> = async (args, worker) => {

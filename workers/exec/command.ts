@@ -79,7 +79,8 @@ export class Command {
   private redactors: Record<StreamName, Redactor> | undefined
   private durationMs = 0
   private isCut = false
-  private pid: number | null = null
+  /** In the sandbox's PID namespace. Null before the command has begun, or if it is unknown. */
+  pid: number | null = null
   private body: Body | undefined
   /**
    * Exit status to report when this worker stops the command. Overrides the status that the shell reports.
@@ -87,7 +88,6 @@ export class Command {
   private cause: ExitStatus | undefined
 
   /**
-   *
    * @param record writes the exit status to the row. If another process has already stored a status, resolves
    *   with that status instead, because clients may already have received it
    */
@@ -190,7 +190,6 @@ export class Command {
   }
 
   /**
-   *
    * @returns false if PostgreSQL did not commit the exit status in time
    */
   async waitForRecordedExit(): Promise<boolean> {
@@ -235,8 +234,9 @@ export class Command {
     }
   }
 
-  /** Returns the data of the `start` event. */
-  start(): { id: string; pid: number | null } {
+  /** Returns the data of the `start` event, once the pid is known or the command has ended without one. */
+  async start(): Promise<{ id: string; pid: number | null }> {
+    await Promise.race([this.begun.promise, this.ended])
     return { id: this.id, pid: this.pid }
   }
 

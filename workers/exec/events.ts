@@ -23,7 +23,7 @@ export async function writeEvents(
   const keepAlive = setInterval(() => out.write(comment), keepAliveMs)
   try {
     // The comment tells a reconnecting client that it is connected, even if the command prints nothing.
-    await write(out, from ? comment : event('start', command.start(), { stdout: 0, stderr: 0 }))
+    await write(out, from ? comment : event('start', await command.start(), { stdout: 0, stderr: 0 }))
     for (;;) {
       const item = await reader.next()
       if (!item || reader.isAbsent) return

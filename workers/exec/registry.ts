@@ -43,7 +43,6 @@ export class Commands {
   }
 
   /**
-   *
    * @throws {Problem} `exec_not_found`, or `unavailable` when the command was refused, even if its row still
    *   exists
    */

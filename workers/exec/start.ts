@@ -44,7 +44,6 @@ export async function startCommand(worker: ExecContext, args: StartExec, wire: C
 }
 
 /**
- *
  * @param memory counts the memory of the automaton that finds secrets in the output
  */
 async function startInside(
