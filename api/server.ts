@@ -54,6 +54,7 @@ export function openApi(context: Context) {
     },
     serve,
   )
+  // The route sends 100 Continue after authentication.
   server.on('checkContinue', serve)
   server.keepAliveTimeout = keepAliveMs
   const endTunnels = serveUpgrades(server, handle)

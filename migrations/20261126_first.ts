@@ -8,6 +8,8 @@ export class First extends Migration {
       create function sandlot_now() returns timestamptz(3) language sql volatile
       as $$ select clock_timestamp()::timestamptz(3) $$`)
 
+    // Returns the billed time of one sandbox within [since, until), in milliseconds. A sandbox is billed from
+    // the time it is ready until it is destroyed or expires.
     this.addSql(`
       create function billed_ms(
         ready timestamptz, destroyed timestamptz, expires timestamptz, since timestamptz, until timestamptz
@@ -110,6 +112,7 @@ export class First extends Migration {
         check (destroyed_at <= reaped_at)
       )`)
     this.addSql(`create index sandbox_by_account on sandbox (account_id, id desc)`)
+    // Lists active sandboxes without reading the account's destroyed sandboxes.
     this.addSql(`create index sandbox_active on sandbox (account_id, id desc) where destroyed_at is null`)
     // Ensures that no two sandboxes share a pod. The index also serves to look up the sandbox of a pod.
     this.addSql(`create unique index sandbox_pod on sandbox (pod_name) where reaped_at is null`)
@@ -166,6 +169,7 @@ export class First extends Migration {
       )`)
     this.addSql(`create index warm_pod_ready on warm_pod (image, born_at) where ready_at is not null`)
 
+    // Usage per day of sandboxes whose rows have been deleted.
     this.addSql(`
       create table usage_day (
         account_id text not null references account on delete cascade,
@@ -233,6 +237,7 @@ export class First extends Migration {
         unique nulls not distinct (account_id, sandbox_id, name)
       )`)
     this.addSql(`create index secret_by_sandbox on secret (sandbox_id) where sandbox_id is not null`)
+    // A trigger deletes a sandbox's secrets in the transaction that destroys the sandbox.
     this.addSql(`
       create function delete_secrets_of_sandbox() returns trigger language plpgsql
       as $$ begin delete from secret where sandbox_id = new.id; return null; end $$`)

@@ -63,6 +63,7 @@ if (import.meta.main) {
 }
 
 async function drawPictures() {
+  // Imported on demand, because a test imports this file.
   const { buildClient, runVitest } = await import('./vitest.mjs')
   await buildClient()
   process.env.SANDLOT_SCREENSHOTS = 'docs'

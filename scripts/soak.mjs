@@ -64,6 +64,7 @@ async function soak({ names, driver, seed, minutes, pattern }) {
     // An aborted run may have counted no failure.
     if (run.code !== 0 && countsOf(run).failed === 0) run.strays = 1
     runs.push(run)
+    // The run was stopped by a signal.
     if (run.code > 128) break
   }
   console.log(`${runs.length} of ${suites.length} suites in ${elapsedMinutes().toFixed(1)} min`)

@@ -113,6 +113,7 @@ async function runRounds(args, times, firstSeed) {
     const outputPath = join(folder, `round-${round}.log`)
     const startedAt = performance.now()
     const run = await runVitest(args, { environment: { SANDLOT_SEED: String(seed) }, outputPath })
+    // The run was stopped by a signal.
     if (run.code > 128) return false
     const counts = countsOf(run)
     // An aborted run may have counted no failure.

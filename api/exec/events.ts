@@ -47,6 +47,7 @@ async function* relay(source: IncomingMessage, { signal, onLost, exitStatusWitho
       if (isLast) return
     }
   } catch {
+    // The connection to the worker broke, so the API appends the final event below.
   } finally {
     source.destroy()
   }

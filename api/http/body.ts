@@ -39,6 +39,7 @@ export async function readBody(koa: KoaContext, endpoint: Endpoint, held: Reserv
     if (why !== undefined) throw refused(why)
     return parse(bytes.toString())
   } catch (error) {
+    // Otherwise, the connection would stay open to wait for the rest of the body.
     if (error instanceof Problem && error.code === 'request_timeout') koa.res.shouldKeepAlive = false
     throw error
   }

@@ -89,6 +89,7 @@ function limitsOf(schema: Schema): string[] {
   return [
     ...[format, schema.contentEncoding].filter((each) => each !== undefined),
     ...amounts.filter((text) => text !== undefined),
+    // A format implies its pattern.
     ...(format === undefined ? patterns.map((each) => `matches <code>${escapeHtml(each)}</code>`) : []),
     ...(propertyNames ? inside('each name', propertyNames) : []),
     ...(typeof values === 'object' ? inside('each value', values) : []),

@@ -99,6 +99,7 @@ function answerWith(koa: KoaContext, problem: Problem, requestId: string) {
   if (allow) koa.set('Allow', (allow as string[]).join(', '))
   if (encodings) koa.set('Accept-Encoding', (encodings as string[]).join(', '))
   if (status === 416) koa.set('Content-Range', `bytes */${end}`)
+  // A request may take tokens from several buckets. The headers describe the empty one.
   const { bucket, limit } = problem.members
   if (bucket) koa.set({ 'X-RateLimit-Limit': String(limit), 'X-RateLimit-Remaining': '0' })
   koa.body = JSON.stringify({

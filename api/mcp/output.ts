@@ -38,6 +38,7 @@ function cutContent(result: CutResult['result'], text: string, notes: string[]):
   const max = toolLimits.contentCharacters
   if (text.length <= max) return
   if (result.encoding === 'base64') {
+    // Four characters of base64 encode three bytes.
     result.content = text.slice(0, max - (max % 4))
     notes.push('content was truncated and is not text. Read the rest of the file with exec.')
     return

@@ -160,6 +160,7 @@ function makeServer(
   server.setRequestHandler('tools/call', async ({ params }, { mcpReq }) => {
     const ended = new AbortController()
     if (earlier) {
+      // A cancelled request gets no response, and its stream is closed.
       void whenCancelled(app.context, earlier.client, mcpReq.id, ended.signal).then((cancelled) => {
         if (!cancelled) return
         void server.close()

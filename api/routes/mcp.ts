@@ -39,6 +39,7 @@ export const resumeMcp = (routes: ServedRoute[]) =>
     const resumed = readEventId(eventId)
     const { requestId: id, progressToken, tool: name } = resumed.ticket
     const meta = progressToken === undefined ? {} : { _meta: { progressToken } }
+    // Reconstructs the message of the earlier call, without its arguments.
     const message = { jsonrpc: '2.0', id, method: 'tools/call', params: { name, ...meta } }
     assertShortNames(message)
     const accept = 'application/json, text/event-stream'

@@ -25,7 +25,7 @@ export interface Admission {
   sandboxId: string
   /** Whether an earlier request with the same Idempotency-Key created this sandbox. */
   replayed: boolean
-  /** `claimed` stands for a warm pod. `cold` means that the pod has yet to be created. */
+  /** `claimed` if the sandbox uses a warm pod, `cold` if its pod has yet to be created. */
   pod?: 'claimed' | 'cold'
   lifeMs: number
   /** IDs of expired sandboxes that this admission marked as destroyed. */

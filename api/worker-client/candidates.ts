@@ -80,6 +80,7 @@ export class Candidates {
       const list = await this.listNow().catch(() => [])
       if (list.some(({ id }) => id === workerId)) return list
     }
+    // If the event loop stalled during the wait, waits again.
     return wasStalled(from) ? await this.waitFor(workerId) : []
   }
 }

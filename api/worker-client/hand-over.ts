@@ -122,6 +122,7 @@ export async function handOver(target: HandOver): Promise<HandedOver> {
 function sendJoined(body: Readable, request: ClientRequest): () => void {
   const send = () => {
     while (!request.writableNeedDrain) {
+      // Without a size, `read` returns all buffered data.
       const bytes = body.read()
       if (bytes === null) return
       request.write(bytes)

@@ -60,6 +60,7 @@ async function checkSettings({ settings }: Invocation<Options>, { check }: Check
     }),
     await check('key', () => describeKeys(settings)),
   ]
+  // The remaining checks do not need the file.
   return results.slice(1).every((ok) => ok)
 }
 
@@ -80,6 +81,7 @@ async function describeKeys(settings: Settings): Promise<string> {
   await settings.apiKey(address)
   const { value, source } = (await settings.findKey(address))!
   const { file } = settings
+  // The settings check reports a broken file.
   const others = (await settings.savedKeys().catch(() => [])).filter(
     (key) => placeOfKey(key, file) !== source,
   )

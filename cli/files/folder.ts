@@ -35,6 +35,7 @@ export async function sendFolder(folder: string, to: RemotePath): Promise<Copied
       yield chunk
     }
   }
+  // With `DIR/.` the target keeps its mode.
   await uploadArchive({ ...to, path }, counted(), { setsRoot: joins || kind === 'missing', skipped })
   return { target: path, bytes: transfer.bytes, skipped }
 }

@@ -48,6 +48,7 @@ export function carryPort(socket: WebSocket, stream: Duplex, { onEnd, onClose }:
   socket.on('error', () => socket.terminate())
   socket.on('close', (code, reason) => {
     liveness.stop()
+    // Discards the remaining bytes of the stream, because they can no longer be sent.
     stream.removeAllListeners('data').resume()
     for (let bytes = pending.shift(); bytes && !stream.destroyed; bytes = pending.shift()) stream.write(bytes)
     onClose(code, reason.toString())
@@ -63,6 +64,7 @@ export function carryPort(socket: WebSocket, stream: Duplex, { onEnd, onClose }:
   stream.on('close', () => socket.resume())
   stream.on('end', () => onEnd())
   stream.on('error', onEnd)
+  // The stream may have failed before its listeners were added.
   if (stream.errored) onEnd(stream.errored)
   socket.resume()
 }

@@ -57,12 +57,14 @@ function leaveReplicas(get: () => Redis, mode: OutageMode, log: Logger): RedisOp
     reconnectOnError({ message }) {
       if (!readOnlyReplies.test(message)) return false
       const redis = get()
+      // Of several refused commands on one connection, only the first one triggers a reconnection.
       if (redis.stream !== left.socket) {
         const now = performance.now()
         const sinceMs = now - left.at
         const isAgain = sinceMs < 2 * failoverRetryMs
         if (!isAgain) log.warn({ reply: message }, 'Redis is read-only: reconnecting')
         else if (mode === 'retry') pauseMs = failoverRetryMs
+        // Lets the request fail. A later request reconnects again.
         else if (sinceMs < failoverRetryMs) return false
         Object.assign(left, { socket: redis.stream, at: now })
         // ioredis adds a listener for each refused command.

@@ -16,6 +16,7 @@ export function exitWhenStalled(seconds: number, log: Logger): void {
     name: 'stall-watcher',
     workerData: { beats, tickMs, maxTicks: Math.ceil((seconds * 1000) / tickMs) },
     execArgv: [],
+    // By default, the thread would reserve as much memory as the whole process may use.
     resourceLimits: { maxOldGenerationSizeMb: 8, maxYoungGenerationSizeMb: 1 },
   })
   watcher.on('error', (err) => log.error({ err }, 'the event-loop monitor has failed'))

@@ -23,6 +23,7 @@ export class ProcessOutput {
   constructor(shared: SharedConnection) {
     this.shared = shared
     this.stream = new Readable({
+      // Forwards one chunk at a time. The remaining chunks are buffered in `waiting`.
       highWaterMark: 1,
       read: () => {
         this.isWanted = true

@@ -190,7 +190,6 @@ export interface FileScript {
 }
 
 /**
- *
  * @returns `whole` if the script ran to completion. With `enough`, `cut` if the script was stopped or its
  *   output exceeded the limit, or `timed_out`
  * @throws {Problem} for every failure

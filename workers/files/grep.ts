@@ -110,7 +110,6 @@ const letterF = 'F'.charCodeAt(0)
 const letterB = 'B'.charCodeAt(0)
 
 /**
- *
  * @param record `LINE:TEXT`; the text may be truncated
  */
 function readLine(record: Buffer): Pick<Match, 'line' | 'text' | 'text_base64'> {

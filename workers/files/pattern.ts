@@ -23,7 +23,6 @@ export type Token =
 const maxAlternatives = 100
 
 /**
- *
  * @throws {Problem} `invalid_request` if the pattern would leave its directory or has too many alternatives
  */
 export function readPattern(text: string, field = 'pattern'): Pattern {

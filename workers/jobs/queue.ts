@@ -65,6 +65,7 @@ async function doJob(worker: ExpiryContext, job: Job): Promise<void> {
   }
   // Redis is not trusted. A job contains only a name and an ID, and the row decides the action.
   if (typeof args?.sandboxId !== 'string') throw new UnrecoverableError('the job has no sandbox id')
+  // The processors log the sandbox ID.
   const log = worker.log.child({ job: name, request_id: args.requestId })
   const ids = { sandbox_id: args.sandboxId }
   const started = performance.now()

@@ -75,6 +75,7 @@ export async function awaitReplacement(
 ): Promise<void> {
   const replacing = async () => {
     if (sandbox && (await replacePod(worker, sandbox))) return
+    // Another worker may be creating the same pod. Both calls then resolve when the pod is ready.
     await createPod(worker, sandboxId)
   }
   await withTimeout(limits.startingWaitMs, replacing())

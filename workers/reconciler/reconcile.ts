@@ -98,7 +98,6 @@ async function reconcile(
 }
 
 /**
- *
  * @param pods undefined if the cluster is unreachable. Expired sandboxes are ended even then
  */
 export function planActions(

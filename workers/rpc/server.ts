@@ -108,6 +108,7 @@ function holdCall(
     held = isStream(url)
       ? memoryBudget.openStream(accountId, isUpload ? 'uploads' : 'streams', limits.streams)
       : memoryBudget.open(accountId, 'requests')
+    // The body of an upload is streamed, so its length is not held in memory.
     if (!isUpload) held.add(Number(headers['content-length']))
     return held
   } catch (error) {

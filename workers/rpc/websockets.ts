@@ -69,6 +69,7 @@ export async function takeWebSocket<Worker extends Pick<Context, 'memoryBudget'>
       webSocket.on('close', () => memory!.free())
       opened.serve(webSocket)
     })
+    // The callback runs synchronously, or never.
     if (isServed) return
     memory.free()
     opened.abandon?.()

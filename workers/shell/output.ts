@@ -63,6 +63,7 @@ export class BoundedOutput {
 
   private pushTail(chunk: Buffer) {
     this.tail ??= Buffer.allocUnsafeSlow(this.half)
+    // Only the end of a chunk that is larger than the ring is copied.
     let from = Math.max(0, chunk.length - this.half)
     this.tailBytes += from
     while (from < chunk.length) {

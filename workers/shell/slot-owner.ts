@@ -31,6 +31,7 @@ export function followWorkers(
   const { id } = worker
   let workers: WorkerEntry[] = []
   const refresh = async () => {
+    // While Redis is unavailable, the last list is used.
     workers = await listWorkers(worker).catch(() => workers)
     if (!signal.aborted) timer = setTimeout(refresh, announceEveryMs)
   }

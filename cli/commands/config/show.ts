@@ -24,6 +24,7 @@ export const define = defineCommand({
     }
     const url = await attempt(() => settings.find('url'))
     const session = await chosenSession(settings)
+    // A rejected address is not shown as a setting.
     const address = url && (await attempt(() => readAddress(url.value, url.source)))
     const api_key = mask(await attempt(() => settings.findKey(address)))
     const saved = (await attempt(() => settings.savedKeys())) ?? []

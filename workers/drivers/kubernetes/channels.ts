@@ -67,6 +67,7 @@ export async function openChannels(
     maxBufferedChunks: 2048,
   })
   socket.limitFrames(frameLimit, pod)
+  // Attached before the socket opens, so that no byte is missed.
   const process = attach(socket, protocol, connection.livenessTimeouts.keepAlive)
   await awaitOpen(socket, protocol.name)
   return { socket, process }

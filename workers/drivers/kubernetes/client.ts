@@ -83,6 +83,7 @@ export class ClusterConnection extends KubeConfig {
     } catch {
       return false
     }
+    // The pooled connections use the old certificates. Requests in progress are completed.
     void this.#pool?.close()
     this.#pool = undefined
     return true

@@ -12,6 +12,7 @@ export function podDeath(pod: V1Pod): PodDeath | undefined {
     disruption(pod) ??
     outOfMemory(main) ??
     restart(main) ??
+    // The pod was deleted, so the exit codes of its processes are irrelevant.
     (pod.metadata?.deletionTimestamp ? failed('Deleted') : undefined) ??
     containerEnd(main) ??
     phase(pod) ??

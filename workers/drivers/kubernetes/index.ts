@@ -88,6 +88,7 @@ export class KubernetesDriver implements Driver {
     }
     const checks = [api.listNamespacedPod({ namespace, limit: 1 }), this.cluster.setup.check()]
     await withTimeout(this.livenessTimeouts.ping, Promise.all(checks), late).catch(async (error) => {
+      // If the credential has expired and been replaced, the next ping uses the new one.
       if (await this.connection.reload()) {
         this.cluster.log.info('reloaded the kubeconfig, which was replaced')
         this.cluster.setup.forget()

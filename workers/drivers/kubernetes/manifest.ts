@@ -84,6 +84,7 @@ function placementOf({ placement }: Settings['sandbox']): Partial<V1PodSpec> {
       ...tolerations,
     ],
     ...(nodeSelector === undefined ? {} : { nodeSelector }),
+    // The Kubernetes API server validates the affinity rules.
     ...(affinity === undefined ? {} : { affinity: affinity as V1Affinity }),
     ...(priorityClassName === undefined ? {} : { priorityClassName }),
   }

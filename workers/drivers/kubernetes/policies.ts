@@ -92,6 +92,7 @@ export function buildPolicies(
       apiVersion: 'networking.k8s.io/v1',
       kind: 'NetworkPolicy',
       metadata: named('sandlot-default-deny'),
+      // Selects every pod, even pods without the sandbox label.
       spec: { podSelector: {}, policyTypes: ['Ingress', 'Egress'], ingress: [], egress: [] },
     },
     { ...buildNetworkPolicy(namespace, egress, own) },

@@ -195,6 +195,7 @@ export class LocalDriver implements Driver {
       } catch (error) {
         if (error instanceof PortRefused) throw error
         if (!(error instanceof NoAnswer)) {
+          // The connection may have broken because the sandbox has ended.
           await this.findAlive(name)
           throwUnavailable(error)
         }

@@ -24,6 +24,7 @@ export async function enforceInodeQuota(
   signal: AbortSignal,
 ): Promise<void> {
   const check = async (pod: LocalPod) => {
+    // All other file systems that a sandbox can write to are in memory.
     const workspace = join(podFolder(directory, pod.name), 'workspace')
     if ((await countEntries(workspace, max + 1)) > max) await onExceeded(pod)
   }

@@ -52,6 +52,7 @@ async function endByForce(directory: string, pod: LocalPod, supervisor: ProcessI
   const workspace = join(podFolder(directory, pod.name), 'workspace')
   for (const name of await readdir('/proc')) {
     if (!/^\d+$/.test(name) || Number(name) === process.pid) continue
+    // The path is among the arguments of `timeout` and bwrap.
     const line = (await readText(`/proc/${name}/cmdline`).catch(() => '')) ?? ''
     if (line.split('\0').includes(workspace)) killPid(Number(name))
   }
@@ -70,6 +71,7 @@ async function findFirstProcess(
     const pid = Number(/"child-pid": (\d+)/.exec(status)?.[1])
     const mounts = pid ? await readText(`/proc/${pid}/mountinfo`).catch(() => undefined) : undefined
     if (mounts?.includes(`/${pod.name}/workspace /workspace `)) return identify(pid)
+    // bwrap may not have started it yet.
     if (!supervisor || !isAlive(supervisor) || performance.now() > end) return undefined
     await sleep(pollIntervalMs)
   }

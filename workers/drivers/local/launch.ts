@@ -147,6 +147,7 @@ const unpublishedName = 'agent.new'
 
 /** Closing the socket in this process deletes its original path, so the path is renamed first. */
 async function bindAgentSocket(folder: string): Promise<{ fd: number; close(): void }> {
+  // Left by a worker that died.
   await rm(join(folder, unpublishedName), { force: true })
   // Uses a descriptor of the folder, because the path of a socket is limited to 107 bytes.
   const parent = await open(folder, constants.O_DIRECTORY | constants.O_RDONLY)

@@ -7,7 +7,6 @@ import { accessSync, constants } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
 /**
- *
  * @param request the process's argv and the terminal's initial size
  * @returns the argv and environment, and `follow`, which reads the terminal's path from a pipe and returns a
  *   function that changes the size. The pipe must be file descriptor 3 of the process
