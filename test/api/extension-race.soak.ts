@@ -1,0 +1,8 @@
+import { test } from 'vitest'
+import { shareWorld } from '../support/shared.ts'
+import { raceEnv, raceExtensions } from './extension-race.ts'
+
+const world = shareWorld({ apis: 2, env: raceEnv })
+
+test('each of 1,000 extensions that race an expiry takes effect or is refused, and its response says which', () =>
+  raceExtensions(world, 1_000))

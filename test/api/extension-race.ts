@@ -1,0 +1,99 @@
+/**
+ * Extensions race the expiry of their sandboxes, which a worker ends at the same time. Each response must match the row
+ * afterwards: a sandbox lives until the last `expires_at` that a client received, and ends at exactly that time.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect } from 'vitest'
+import { newSandboxId } from '../../shared/data/ids.ts'
+import { makeRandom } from '../chaos/random.ts'
+import { Refusal } from '../support/account.ts'
+import { seed } from '../support/seed.ts'
+import type { World } from '../support/world.ts'
+
+const concurrency = 30
+/** A sandbox without a pod is left alone until it is 5 s old. */
+const maxExtensions = 3
+
+export const raceEnv = {
+  RECONCILE_INTERVAL_SECONDS: '0.1',
+  RATE_CHANGES_PER_MINUTE: '100000',
+  RATE_READS_PER_MINUTE: '100000',
+}
+
+/** @param world two APIs with `raceEnv` */
+export async function raceExtensions(world: World, extensions: number): Promise<void> {
+  const alice = await world.account()
+  const outcomes = { extended: 0, refused: 0 }
+  const expected = new Map<string, string>()
+  let started = 0
+  const random = makeRandom(seed)
+
+  async function race(): Promise<void> {
+    const id = newSandboxId()
+    const [row] = await world.db.query<{ expires_at: string }>(
+      `insert into sandbox (id, account_id, image, pod_name, created_at, expires_at, max_expires_at)
+       values (?, ?, 'any', 'sbx-' || gen_random_uuid(), sandlot_now(), sandlot_now() + interval '0.3 s',
+               sandlot_now() + interval '30 min') returning expires_at`,
+      [id, alice.id],
+    )
+    let expiresAt = new Date(row!.expires_at).toISOString()
+    expected.set(id, expiresAt)
+    for (let count = 0; count < maxExtensions && started < extensions; count++) {
+      started += 2
+      await sleep(Date.parse(expiresAt) - Date.now() + 15 - 50 * random())
+      const [one, other] = await Promise.all([extend(id, 0), extend(id, 1)])
+      const extended = [one, other].filter(({ isExtended }) => isExtended)
+      const last = extended
+        .map(({ expiresAt }) => expiresAt)
+        .sort()
+        .at(-1)
+      if (last) {
+        expect(Date.parse(last)).toBeGreaterThan(Date.parse(expiresAt))
+        expiresAt = last
+        expected.set(id, expiresAt)
+      }
+      outcomes.extended += extended.length
+      outcomes.refused += 2 - extended.length
+      if (extended.length === 2) continue
+      // One is refused and one is not only if the first extends the sandbox and the second comes a second later.
+      const { body } = await alice.call('getSandbox', { params: { id } })
+      expect(body).toMatchObject({ state: 'destroyed', expires_at: expiresAt, destroyed_at: expiresAt })
+      return
+    }
+  }
+  async function extend(id: string, api: number) {
+    try {
+      const call = alice.call('updateSandbox', { params: { id }, body: { ttl_seconds: 1 }, api })
+      const { body } = await call
+      expect(body).toMatchObject({ state: 'active', destroy_reason: null })
+      return { isExtended: true, expiresAt: body.expires_at }
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error
+      expect(error.problem).toMatchObject({ code: 'sandbox_destroyed', destroy_reason: 'expired' })
+      return { isExtended: false, expiresAt: '' }
+    }
+  }
+  const lane = async () => {
+    while (started < extensions) await race()
+  }
+  await Promise.all(Array.from({ length: concurrency }, lane))
+
+  expect(outcomes.extended + outcomes.refused).toBe(extensions)
+  expect(outcomes.extended).toBeGreaterThan(0)
+  expect(outcomes.refused).toBeGreaterThan(0)
+  const rows = await world.eventually(async () => {
+    const all = await world.db.query<{
+      id: string
+      expires_at: string
+      destroyed_at: string
+      destroy_reason: string
+    }>('select id, expires_at, destroyed_at, destroy_reason from sandbox where account_id = ?', [alice.id])
+    return all.every(({ destroyed_at }) => destroyed_at !== null) ? all : undefined
+  }, 30_000)
+  expect(rows).toHaveLength(expected.size)
+  for (const { id, expires_at, destroyed_at, destroy_reason } of rows) {
+    expect(destroy_reason).toBe('expired')
+    expect(new Date(expires_at).toISOString()).toBe(expected.get(id))
+    expect(new Date(destroyed_at).toISOString()).toBe(expected.get(id))
+  }
+}
