@@ -20,7 +20,8 @@ import { serveUpgrades, shouldUpgradeCallback } from './http/websocket.ts'
 import { served } from './routes/index.ts'
 
 /**
- * Exceeds the idle timeout of common load balancers, so that the load balancer closes the connection first.
+ * Idle timeout of connections. The timeout exceeds that of common load balancers, so that the load balancer
+ * closes the connection first.
  */
 const keepAliveMs = 75_000
 const headMs = 20_000
@@ -31,7 +32,10 @@ const checkEveryMs = 5_000
  */
 const uploadMs = 25 * 60 * 60 * 1000
 const headerBytes = 128 * 1024
-/** With default settings, shutdown takes less than the 15 s that a supervisor allows. */
+/**
+ * Time to send error responses for aborted requests during shutdown. With default settings, shutdown takes
+ * less than the 15 s that a supervisor allows.
+ */
 const lastResponseMs = 1_500
 const unusedMs = 1_000
 const internalMs = 1_000

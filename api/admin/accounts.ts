@@ -57,7 +57,10 @@ Change the password with \`sandlot account password\`.`
   return { value: { ...account, password, sessions_ended: true }, text }
 }
 
-/** The account's API keys are refused within a second. The reconciler deletes its sandboxes' pods. */
+/**
+ * Suspends an account, whose API keys are then refused within a second. The reconciler deletes the pods of
+ * the account.
+ */
 export async function suspendAccount(db: Database, account: AccountLine): Promise<Report> {
   const { length: ended } = await suspend(db, account.id)
   return {

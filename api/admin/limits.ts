@@ -1,4 +1,4 @@
-/** A change takes effect within a second. */
+/** Overrides limits for one account. A change takes effect within a second. */
 import {
   changeOverrides,
   type OverrideColumn,

@@ -1,4 +1,4 @@
-/** `kubectl get --raw` omits the body of a 503 response. */
+/** Shows the /readyz response of one process. `kubectl get --raw` omits the body of a 503 response. */
 import * as z from 'zod'
 import { type Report, showColumns } from './report.ts'
 

@@ -1,6 +1,6 @@
 /**
- * The database stores only the SHA-256 hash of a key. Each process caches a valid key for less than a second,
- * so a revoked key is refused everywhere within a second.
+ * The database stores only the SHA-256 hash of an API key. Each process caches a valid key for less than a
+ * second, so a revoked key is refused everywhere within a second.
  */
 import { hash as digest, randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
@@ -59,7 +59,8 @@ export class ApiKeys {
   }
 
   /**
-   * @param mayAsk called before the database is queried for a key that is not cached.
+   * @param mayAsk called before a key that is not cached is read from the database; throws to prevent the
+   *   query
    * @returns undefined if the key is unknown, revoked or expired
    */
   async find(raw: string, mayAsk: () => void = () => {}): Promise<FoundKey | undefined> {
@@ -101,7 +102,7 @@ export class ApiKeys {
     return row && toFoundKey(row)
   }
 
-  /** Each row is written at most once a minute. */
+  /** Stores when keys were last used. Each row is written at most once a minute. */
   private async writeUsed(): Promise<void> {
     if (this.used.size === 0) return
     const ids = [...this.used]

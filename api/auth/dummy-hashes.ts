@@ -1,17 +1,23 @@
-/** A failed login takes equally long whether or not the account exists. */
+/**
+ * Dummy password hashes for unknown email addresses. A failed login takes equally long whether or not the
+ * account exists.
+ */
 import { createHash, createHmac } from 'node:crypto'
 import Scrypt from 'scrypt-kdf'
 import { countPasswordCosts } from '../../shared/data/accounts.ts'
 import type { Database } from '../../shared/data/database.ts'
 import { cacheFor } from '../../shared/lib/cache-for.ts'
 
-/** `cost` is the offset of log2(N), and `bytes` is the length that the checksum covers. */
+/** In a scrypt hash, `cost` is the offset of log2(N), and `bytes` is the length that the checksum covers. */
 const header = { cost: 7, bytes: 48, checksumBytes: 16 }
 const countEveryMs = 60_000
 
 export const costOf = (hash: Uint8Array): number => hash[header.cost]!
 
-/** @param logN the configured cost, used if the installation has no accounts */
+/**
+ * Returns a function that maps an email address to a hash that no password matches.
+ * @param logN the configured cost, used if the installation has no accounts
+ */
 export function makeDummyHashes(db: Database, logN: number): (email: string) => Promise<Uint8Array> {
   const counted = cacheFor(countEveryMs, () => count(db, logN))
   return async (email) => {
@@ -26,7 +32,10 @@ export function makeDummyHashes(db: Database, logN: number): (email: string) => 
   }
 }
 
-/** Clients do not know `key`, so they cannot predict the cost for an address. */
+/**
+ * Counts the stored hashes by cost, and makes a dummy hash for each cost. Clients do not know `key`, so they
+ * cannot predict the cost for an address.
+ */
 async function count(db: Database, logN: number) {
   // If counting fails, logins must still work.
   const rows = await countPasswordCosts(db, header.cost).catch(() => [

@@ -1,4 +1,4 @@
-/** One hash uses 128 MiB of memory by default, so only a few run concurrently. */
+/** A scrypt hash uses 128 MiB of memory by default, so only a few run concurrently. */
 import Scrypt from 'scrypt-kdf'
 import { FairQueue, type Waiter } from '../limits/fair-queue.ts'
 import { costOf } from './dummy-hashes.ts'

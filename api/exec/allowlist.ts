@@ -17,7 +17,10 @@ export async function assertAllowed(
   throw refused(decision, { command: typeof command === 'string' ? '/bin/sh -c' : command[0] })
 }
 
-/** @throws {Problem} `command_not_allowed`. The account's count of refused commands does not change. */
+/**
+ * Throws if the account's allowlist forbids storing these environment variables for later commands.
+ * @throws {Problem} `command_not_allowed`. The account's count of refused commands does not change.
+ */
 export function assertStorable(
   { allowlist }: Pick<Caller, 'allowlist'>,
   source: 'sandbox' | 'secret',
@@ -27,7 +30,7 @@ export function assertStorable(
   if (decision) throw refused(decision)
 }
 
-/** Only workers can check secrets. */
+/** Returns a rejection handler that counts commands refused by a worker. Only workers can check secrets. */
 export const countRefused =
   ({ context }: Pick<App, 'context'>, account: Pick<Caller, 'id'>) =>
   async (error: unknown): Promise<never> => {

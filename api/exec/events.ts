@@ -20,7 +20,7 @@ export interface RelayOptions {
 /** Silence after which the worker is considered lost. Workers send a keep-alive comment every 10 s. */
 const livenessTimeoutMs = 25_000
 
-/** A slow client slows down the worker. */
+/** Returns a stream of the worker's events. A slow client slows down the worker. */
 export function passEvents(source: IncomingMessage, passing: RelayOptions): Readable {
   const events = Readable.from(relay(source, passing), { objectMode: false, highWaterMark: 64 * 1024 })
   // The stream of a HEAD request is never read, so `relay` cannot close the worker's connection.

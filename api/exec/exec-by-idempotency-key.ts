@@ -15,12 +15,15 @@ export interface UnderKey {
   signal: AbortSignal
 }
 
-/** The row can appear late, while the sandbox is starting. */
+/**
+ * Number of lookups before a command counts as never started. The row can appear late, while the sandbox is
+ * starting.
+ */
 const maxReads = 6
 const readEveryMs = 500
 
 /**
- * The wait counts as an attached client, so the grace period does not elapse.
+ * Waits until the command ends. The wait counts as an attached client, so the grace period does not elapse.
  * @throws {Problem} `exec_not_found`, or an error if the sandbox is not running
  */
 export async function resultUnderKey(app: App, asked: UnderKey): Promise<ExecResult> {

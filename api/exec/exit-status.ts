@@ -1,6 +1,6 @@
 /**
- * The command's row is authoritative. `lost` is committed before it is reported, so a command stays lost even
- * if its worker comes back.
+ * The command's row is authoritative for the exit status. `lost` is committed before it is reported, so a
+ * command stays lost even if its worker comes back.
  */
 import type { ExecOutcome, ExecRequest, ExecResult } from '../../shared/contract/exec.ts'
 import { eventIdOf, type OutputOffset, offsetOf } from '../../shared/contract/exec-events.ts'

@@ -64,7 +64,10 @@ export async function runToResult(
   }
 }
 
-/** Adds no `exec_id` for a request with an Idempotency-Key, because the command may have a different id. */
+/**
+ * Adds `exec_id` to the error of a request that was aborted by a shutdown. A request with an Idempotency-Key
+ * gets no `exec_id`, because the command may have a different id.
+ */
 function nameCommand(error: unknown, { signal, key }: ExecStart, { execId }: StartedExec): unknown {
   const stopping = stoppingOf(signal)
   if (!stopping || key !== undefined || (error instanceof Problem && error !== stopping)) return error

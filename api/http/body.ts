@@ -13,7 +13,7 @@ import { whyNoText } from './utf8.ts'
 const deadlineMs = (maxBytes: number): number => (maxBytes > limits.usualBodyBytes ? 30_000 : 10_000)
 /** Decompressed size above which `maxRatio` applies. */
 const anyRatioBytes = 256 * 1024
-/** The ratio of ordinary text is about ten. */
+/** Maximum compression ratio. The ratio of ordinary text is about ten. */
 const maxRatio = 100
 /** Parsing 1 MiB of brackets would otherwise take a third of a second and 20 MiB of memory. */
 const maxValues = 100_000

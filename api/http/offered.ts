@@ -1,3 +1,4 @@
+/** The images and TTLs that this installation allows, as JSON Schema. */
 import type { Settings } from '../../shared/platform/settings.ts'
 
 /** @param maxTtl the account's maximum TTL, in seconds */

@@ -148,7 +148,8 @@ const dotted = (name: string, { additionalProperties, maxProperties }: Schema) =
 })
 
 /**
- * OpenAPI cannot express mutual exclusion between parameters. Such fields become properties of one parameter.
+ * Returns the mutually exclusive fields of a schema. OpenAPI cannot express mutually exclusive parameters, so
+ * these fields become properties of one parameter.
  */
 function choiceIn({ oneOf, not }: Schema): { names: string[]; isNeeded: boolean } | undefined {
   if (oneOf) return { names: oneOf.flatMap(({ required = [] }) => required), isNeeded: true }

@@ -1,4 +1,7 @@
-/** Every request is authenticated, rate-limited, validated and handled. */
+/**
+ * Combines an endpoint of the contract with its handler. Every request is authenticated, rate-limited and
+ * validated before it is handled.
+ */
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import type { Context as KoaContext } from 'koa'
@@ -79,7 +82,10 @@ export interface Invocation extends Pick<Call<Endpoint>, 'requestId' | 'log' | '
   body?: unknown
 }
 
-/** Streams and terminals can stay open for hours, so a rate limit alone is not enough. */
+/**
+ * Maximum number of concurrent requests per account in each API process. Streams and terminals can stay open
+ * for hours, so a rate limit alone is not enough.
+ */
 const maxOpenRequests = 1_000
 
 type Reply<E extends Endpoint> = E['reply'] extends z.ZodType ? z.output<E['reply']> : undefined

@@ -59,7 +59,10 @@ export class OpenRequests {
   }
 }
 
-/** Node does not treat a connection without a received byte as idle. */
+/**
+ * Returns a function that closes connections on which no byte has been received. Node does not treat such
+ * connections as idle.
+ */
 export function trackUnused(server: Server): () => void {
   const open = new Set<Socket>()
   server.on('connection', (socket: Socket) => {

@@ -18,7 +18,10 @@ export function allowLongStall(response: ServerResponse): void {
   onceClosed(response, () => eventStreams.delete(socket))
 }
 
-/** A single delayed check cannot close a connection. */
+/**
+ * Number of consecutive checks without progress before a connection is closed. A single delayed check cannot
+ * close a connection.
+ */
 const checksPerStall = 6
 
 interface Watched {
@@ -70,7 +73,8 @@ export class StalledClients {
 }
 
 /**
- * Returns hexadecimal sizes, keyed by {@link portsOf}. Empty on systems other than Linux.
+ * Returns the size of each connection's kernel send queue, in hexadecimal, keyed by {@link portsOf}. Empty on
+ * systems other than Linux.
  *
  * The kernel reports a slow client's progress earlier than Node, which can write again only when a third of
  * the send buffer is free.

@@ -1,4 +1,7 @@
-/** The queue alternates between client networks, so that one network cannot delay the others. */
+/**
+ * A round-robin queue for password hashes. The queue alternates between client networks, so that one network
+ * cannot delay the others.
+ */
 import { addAbortListener } from 'node:events'
 import { append, type RoundRobinQueue, takeFirst } from '../../shared/lib/round-robin-queue.ts'
 import { unavailable } from '../../shared/platform/problem.ts'
@@ -19,7 +22,10 @@ interface Waiting {
 
 type Lane = RoundRobinQueue<Waiting>
 
-/** The last request in a full lane usually waits 4 s, the time that ten hashes take. */
+/**
+ * Maximum queue length per lane, as a multiple of the concurrency. The last request in a full lane usually
+ * waits 4 s, the time that ten hashes take.
+ */
 const maxWaitingPerRunning = 10
 
 export class FairQueue {

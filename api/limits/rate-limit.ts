@@ -47,7 +47,10 @@ type TakeResult = [number, number, number]
 
 type BucketRedis = Redis & { sandlotTakeToken(key: string, limit: number): Promise<TakeResult> }
 
-/** A client uses few keys, but many clients may share an address. */
+/**
+ * Maximum number of uncached API keys per minute from one client address. A client uses few keys, but many
+ * clients may share an address.
+ */
 const unknownKeysPerMinute = 300
 
 const perMinute = (limit: number) => new TokenBuckets({ perSecond: limit / 60, burst: limit })
@@ -68,6 +71,7 @@ export class Buckets {
   /**
    * @param ownLimit tokens per minute that an operator has set for this account. Applies only to buckets in
    *   Redis.
+   * @param owner an account id or a client address
    * @throws {Problem} `rate_limited` if the bucket is empty, with the time until the next token
    * @throws if the bucket is stored in Redis and Redis is unavailable
    */

@@ -1,4 +1,7 @@
-/** The length of names is limited, because responses and progress notifications repeat them. */
+/**
+ * Validates MCP messages. The length of names is limited, because responses and progress notifications repeat
+ * them.
+ */
 import { invalid } from '../errors/invalid.ts'
 
 const maxNamed = 200

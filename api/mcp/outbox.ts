@@ -1,4 +1,7 @@
-/** Unicode line separators are escaped, so that each event has one data line. */
+/**
+ * Sends an MCP response with backpressure. Unicode line separators are escaped, so that each event has one
+ * data line.
+ */
 import { inOneLine } from '../../shared/contract/server-sent-events.ts'
 
 export class Outbox {

@@ -1,3 +1,4 @@
+/** Truncates a route's response for a language model. */
 import { toolLimits } from '../../shared/contract/mcp.ts'
 
 export interface CutResult {

@@ -1,4 +1,6 @@
-/** Each event id contains the data of its call, so any API process can resume a broken stream. */
+/**
+ * The event id of a tool call contains the data of the call, so any API process can resume a broken stream.
+ */
 import type { EventStore } from '@modelcontextprotocol/server'
 import * as z from 'zod'
 import { Id } from '../../shared/contract/endpoint.ts'
@@ -20,7 +22,7 @@ const Ticket = z.object({
   at: z.int().min(0),
 })
 
-/** A ticket grants no access. */
+/** The data needed to resume a tool call. A ticket grants no access. */
 export type Ticket = z.infer<typeof Ticket>
 
 export function numberEvents(ticket: Ticket, from = 0): EventStore {

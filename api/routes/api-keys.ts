@@ -71,7 +71,7 @@ export const revokeApiKey = route(
 const unknownKey = () => new Problem('not_found', 'The account has no API key with this id.')
 
 /**
- * At the limit, deletes revoked and expired keys first.
+ * If the account is at its limit of API keys, deletes revoked and expired keys.
  * @throws {Problem} `api_key_limit_reached` if all stored keys are valid
  */
 async function makeRoom(db: Queries, accountId: string): Promise<void> {

@@ -35,6 +35,7 @@ export interface Admission {
 type Order = ReturnType<typeof readOrder>
 
 /**
+ * Applies the defaults for the image and the TTL of a new sandbox. The returned `seconds` is the TTL.
  * @param maxTtl the account's maximum TTL, in seconds
  * @throws {Problem} `invalid_request` if this installation does not allow the image or the TTL
  */
@@ -125,7 +126,7 @@ async function lockQuotas(db: Queries, accountId: string, { quotas }: Settings) 
 }
 
 /**
- * Quotas do not apply.
+ * Returns the sandbox of an earlier request with the same Idempotency-Key and body. Quotas do not apply.
  * @throws {Problem} `idempotency_conflict` if the earlier request had a different body
  */
 export async function findReplay(
@@ -169,7 +170,8 @@ function checkConcurrent(rows: Awaited<ReturnType<typeof findActive>>, limit: nu
 }
 
 /**
- * Only new sandboxes are refused; running ones continue.
+ * Checks the account's monthly quota of sandbox-hours. Only new sandboxes are refused; running ones continue.
+ * @returns the time of the check
  * @throws {Problem} `monthly_usage_limit_reached`
  */
 async function checkMonth(db: Queries, accountId: string, limit: number): Promise<Date> {

@@ -1,4 +1,4 @@
-/** A failure is only logged, because the reconciler later does the job's work. */
+/** Enqueues jobs for workers. A failure is only logged, because the reconciler later does the job's work. */
 import type { Context } from '../../shared/platform/context.ts'
 import type { Logger } from '../../shared/platform/log.ts'
 import { notify } from '../../shared/platform/notify.ts'

@@ -1,6 +1,6 @@
 /**
- * The body is sent only after the worker has accepted the call with `100 Continue`. A call that fails earlier
- * had no effect, and the effect of a call that fails later is unknown.
+ * The body of a call is sent only after the worker has accepted the call with `100 Continue`. A call that
+ * fails earlier had no effect, and the effect of a call that fails later is unknown.
  */
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import { type Agent, request as openRequest } from 'node:https'
@@ -19,15 +19,18 @@ export interface HandOver {
   signal: AbortSignal
   /** Maximum time until the worker accepts the call. After that, the next worker is tried. */
   handOverMs: number
-  /** After this time, the call is lost. */
+  /** Maximum time from acceptance to the head of the response. After this time, the call is lost. */
   timeoutMs: number
-  /** @returns a function that stops watching. It is called when the response ends. */
+  /**
+   * Starts watching the worker's liveness once the worker has accepted the call.
+   * @returns a function that stops watching, called when the response ends
+   */
   watch(onTimeout: () => void, bytesMoved: () => number): () => void
 }
 
 /**
  * `notTaken` is the reason why the worker did not accept the call. `stale` means that a reused connection had
- * been closed.
+ * been closed, so the call can be retried.
  */
 export type HandedOver = { response: IncomingMessage } | { notTaken: Error } | { stale: true }
 

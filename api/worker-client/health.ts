@@ -53,11 +53,17 @@ export class WorkerHealth {
   }
 }
 
-/** The number of bytes stops growing if the peer is frozen and the kernel's buffers are full. */
+/**
+ * Returns the number of bytes transferred in both directions. The number stops growing if the peer is frozen
+ * and the kernel's buffers are full.
+ */
 export const bytesOver = (socket: Socket | null | undefined): number =>
   !socket ? 0 : socket.bytesRead + socket.bytesWritten - socket.writableLength
 
-/** Stops when no call is open and the worker has responded or `maxIdleChecks` is reached. */
+/**
+ * Checks one worker repeatedly. Stops when no call is open and the worker has responded or `maxIdleChecks` is
+ * reached.
+ */
 class Watch {
   isSilent = false
   private readonly calls = new Map<() => void, () => number>()

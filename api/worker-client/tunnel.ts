@@ -1,4 +1,4 @@
-/** The API copies the bytes without parsing frames. */
+/** Connects a client's WebSocket to a worker. The API copies the bytes without parsing frames. */
 import { addAbortListener } from 'node:events'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { type Agent, request as openRequest } from 'node:https'

@@ -50,7 +50,10 @@ export interface Driver {
    */
   ready(pod: PodName, signal: AbortSignal, trial?: () => Promise<unknown>): Promise<void>
 
-  /** Resolves when the pod no longer exists. If a `uid` is given, a newer pod with the same name is kept. */
+  /**
+   * Resolves when the pod no longer exists. Idempotent. If a `uid` is given, a newer pod with the same name
+   * is kept.
+   */
   delete(pod: PodName): Promise<void>
 
   /** Includes dead pods, but no pods of other installations. */
@@ -82,8 +85,8 @@ export interface Driver {
   endProcesses(pod: PodName): Promise<void>
 
   /**
-   * On some clusters, a refused connection is only detected after this resolves; the stream then fails with
-   * {@link PortRefused}.
+   * Connects to a port on the pod's loopback interface. On some clusters, a refused connection is detected
+   * only later; the stream then fails with {@link PortRefused}.
    *
    * Kubernetes does not support half-closed connections. After the writable side has ended, the connection
    * closes as soon as the listener is idle.

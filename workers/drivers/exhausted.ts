@@ -10,5 +10,8 @@ const patterns: [RegExp, Resource][] = [
 export const usedUpBy = (message: string): Resource | undefined =>
   patterns.find(([pattern]) => pattern.test(message))?.[1]
 
-/** runc starts several threads, so it can exceed a process limit at which a shell would still start. */
+/**
+ * Reports whether runc's own process died in the pod. runc starts several threads, so it can exceed a process
+ * limit at which a shell would still start.
+ */
 export const endedRuntime = (message: string): boolean => /read init-p: connection reset/.test(message)

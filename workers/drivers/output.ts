@@ -1,3 +1,4 @@
+/** Splits one connection into several output streams, with backpressure. */
 import { Readable } from 'node:stream'
 import { PendingBytes } from '../../shared/lib/pending-bytes.ts'
 

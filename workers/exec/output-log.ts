@@ -244,7 +244,7 @@ export class Reader {
     this.offset = offset
   }
 
-  /** Resolves with undefined after `leave` was called. */
+  /** Resolves with undefined once `leave` has been called. */
   async next(maxBytes = 32 * 1024): Promise<Item | undefined> {
     while (!this.hasDisconnected) {
       const item = this.ready(maxBytes)

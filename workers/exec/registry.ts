@@ -139,8 +139,8 @@ const sum = (all: readonly Command[]): number => all.reduce((bytes, { keptBytes 
 const minUnread = 256 * 1024
 
 /**
- * Divides the sandbox's limit for retained output among the commands with readers, because unread output is
- * never dropped.
+ * Divides the sandbox's limit for retained output among the commands that have readers. The log never drops
+ * output that a reader has yet to receive.
  */
 function shareUnread(all: Command[]): void {
   let readers = 0

@@ -118,7 +118,7 @@ interface Start extends Pick<Wire, 'isAwaited'> {
   args: StartExec
   sandbox: SandboxRow
   command: Command
-  /** The slot whose pid the row contains; undefined for a terminal. */
+  /** The slot whose pid is stored in the row, or undefined for a terminal. */
   recordedSlot: Slot | undefined
   values: Secrets
   patterns: SecretPatterns | undefined

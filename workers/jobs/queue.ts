@@ -20,7 +20,7 @@ const processors: Record<JobName, Processor> = {
 
 const maxConcurrentJobs = 64
 
-/** Short, so that the loop notices when Redis is unavailable. */
+/** Maximum time that the loop blocks on Redis, short enough to notice when Redis is unavailable. */
 const blockSeconds = 1
 
 /** Time without a heartbeat after which another worker takes over a job. */

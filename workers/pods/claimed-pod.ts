@@ -11,7 +11,7 @@ import type { PodsContext } from './context.ts'
 import { createPod } from './create-pod.ts'
 import { removePod } from './remove-pod.ts'
 
-/** Replaces a dead pod. Can safely run twice or late. */
+/** Sets a claimed pod's sandbox label and deadline, or replaces a dead pod. Can safely run twice or late. */
 export async function assignPod(worker: PodsContext, sandboxId: string): Promise<void> {
   const sandbox = await findSandbox(worker.db, sandboxId)
   if (!sandbox?.pod_since || sandbox.destroyed_at || sandbox.claim === 'replaced') return
@@ -37,7 +37,7 @@ async function assignToPod(
 }
 
 /**
- * With the deadline set before the first command, the pod ends in time even without a worker.
+ * Sets a claimed pod's deadline before its first command, so that the pod ends in time even without a worker.
  * @throws {PodGone} if the sandbox already has a different pod, or the pod is dead
  * @throws {DriverUnavailable} if the pod could not be updated
  */

@@ -6,7 +6,10 @@ import type { PodCrashPoint } from '../faults/crash-points.ts'
 import type { PodsContext } from './context.ts'
 import { removePod } from './remove-pod.ts'
 
-/** For any reason other than a client's request. Does not require Redis. */
+/**
+ * Ends a sandbox for a reason other than a client's request, then deletes its pod. Does not require Redis.
+ * @param point the crash point between the two steps
+ */
 export async function destroyAndDeletePod(
   worker: PodsContext,
   sandboxId: string,

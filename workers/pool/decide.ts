@@ -1,4 +1,7 @@
-/** Only one worker decides at a time. `index.ts` then creates and deletes the pods. */
+/**
+ * Decides which rows of the pool to add and remove. Only one worker decides at a time, and `index.ts` then
+ * creates and deletes the pods.
+ */
 
 import { readClock } from '../../shared/data/clock.ts'
 import type { Queries } from '../../shared/data/database.ts'
@@ -17,7 +20,7 @@ import type { Driver } from '../drivers/driver.ts'
 import { makeDemand } from './demand.ts'
 import { allowedStarts, type Plan, type PoolTarget, plan } from './plan.ts'
 
-/** The delay doubles after each refusal, up to `max`. */
+/** Delay before a refused image is tried again. The delay doubles after each refusal, up to `max`. */
 const backoffMs = { min: 5_000, max: 300_000 }
 
 export type PoolDecision = Pick<Plan, 'remove' | 'resume'> & { added: WarmPod[] }
@@ -106,7 +109,10 @@ function reportSizes(
   }
 }
 
-/** A pod that was ready in the previous read and is now missing must have been claimed. */
+/**
+ * Measures the time since a pod was last claimed. A pod that was ready in the previous read and is now
+ * missing must have been claimed.
+ */
 function makeClaims() {
   let ready = new Set<string>()
   let claimedAt = Number.NEGATIVE_INFINITY

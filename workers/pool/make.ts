@@ -6,7 +6,7 @@ import { awaitFirstSlot } from '../pods/create-pod.ts'
 import { removePod } from '../pods/remove-pod.ts'
 
 /**
- * Continues where another worker stopped. Resolves when the pod can be claimed.
+ * Creates the pod of a row, or continues where another worker stopped. Resolves when the pod can be claimed.
  * @throws {PodRefused} if the cluster refused the pod; its row has then been deleted
  */
 export async function makeWarmPod(worker: PodsContext, row: WarmPod, signal: AbortSignal): Promise<void> {
@@ -37,7 +37,10 @@ export async function makeWarmPod(worker: PodsContext, row: WarmPod, signal: Abo
   }
 }
 
-/** The row is deleted first, so that no create can claim a pod that is being deleted. */
+/**
+ * The row is deleted first, so that no create can claim a pod that is being deleted.
+ * @returns false if the row no longer exists
+ */
 export async function discardWarmPod(
   worker: Pick<PodsContext, 'db' | 'driver' | 'log' | 'reach'>,
   { name }: Pick<WarmPod, 'name'>,

@@ -2,7 +2,10 @@
 import { type WarmPodRow as WarmPod, warmPodMs } from '../../shared/data/warm-pods.ts'
 
 export const poolLimits = {
-  /** Without early replacement, a pool of pods of the same age would run empty. */
+  /**
+   * Age at which a pod's replacement is started. Without early replacement, a pool of pods of the same age
+   * would run empty.
+   */
   agingMs: 55 * 60_000,
   /** Maximum number of pods that start at the same time: a share of all pods, between `min` and `max`. */
   starts: { share: 1 / 4, min: 2, max: 16 },
@@ -11,8 +14,8 @@ export const poolLimits = {
    */
   yieldMs: 10_000,
   /**
-   * A claimed sandbox's first commands run fast while no pod is starting. Does not apply if more than half of
-   * the pool has been used.
+   * Time after a claim in which no pod is started, so that the claimed sandbox's first commands run fast.
+   * Does not apply if more than half of the pool has been used.
    */
   restMs: 1_000,
   /** Age at which the start of an unready pod is resumed, because its worker might have died. */
@@ -76,7 +79,8 @@ function isGood(row: WarmPod, situation: Situation): boolean {
 }
 
 /**
- * Usually no warm pod is started while a sandbox waits for its pod.
+ * Returns how many warm pods are allowed to be starting at the same time. Usually no warm pod is started
+ * while a sandbox waits for its pod.
  * @param size total size of all pools
  * @param waiting number of sandboxes whose pods are starting
  * @param yieldedMs how long the pools have already waited for these sandboxes

@@ -95,7 +95,9 @@ export class CallServer<Worker extends ServerContext> {
   }
 }
 
-/** If the account exceeds a limit, an error response is sent. */
+/**
+ * Reserves memory for an RPC. If the account exceeds a limit, sends an error response and returns undefined.
+ */
 function holdCall(
   { memoryBudget }: ServerContext,
   { url = '', headers }: IncomingMessage,

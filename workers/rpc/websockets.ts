@@ -21,7 +21,7 @@ const readBytes = 16 * 1024
 const readOverheadBytes = 512
 /** Maximum amount of data that Node and ws can have buffered when a socket is paused. */
 const pausedBytes = 64 * 1024
-/** The largest incomplete message plus the largest unread input. */
+/** Memory reserved per open socket: the largest incomplete message plus the largest unread input. */
 const socketBytes =
   limits.messageBytes + maxFragments * readBytes + maxBufferedReads * readOverheadBytes + pausedBytes
 

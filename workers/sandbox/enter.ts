@@ -89,7 +89,7 @@ export async function takeSlot(worker: SandboxContext, sandbox: SandboxRow): Pro
 }
 
 /**
- * If a claimed warm pod disappears before anything has run in it, retries once with a new pod.
+ * Runs `work`. If a claimed warm pod disappears before anything has run in it, retries once with a new pod.
  * @throws {Problem} if the pod is gone, is unreachable or has exhausted a resource
  */
 export async function reachPod<T>(

@@ -1,6 +1,6 @@
 /**
- * Runs in linear time regardless of the values, unlike `Buffer.indexOf`. `bench/redact.ts` measures the
- * speed.
+ * Finds many values in a single pass, in linear time regardless of the values, unlike `Buffer.indexOf`.
+ * `bench/redact.ts` measures the speed.
  *
  * Between matches, the search skips bytes (`skip-table.ts`). Where a value may begin, the search goes byte by
  * byte, using the Aho-Corasick algorithm.

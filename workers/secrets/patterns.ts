@@ -10,6 +10,7 @@ export interface SecretPatterns {
 /**
  * @param secrets values by name
  * @param byLine whether to also find single lines of a value, for text that is only some lines of a file
+ * @returns undefined if there is nothing to find
  */
 export async function buildPatterns(
   secrets: Readonly<Record<string, string>>,
@@ -29,12 +30,15 @@ export async function buildPatterns(
   }
 }
 
-/** `$(…)` drops trailing newlines, and a terminal turns the other newlines into CR LF. */
+/**
+ * Returns the forms in which a value may appear in output. `$(…)` drops trailing newlines, and a terminal
+ * turns the other newlines into CR LF.
+ */
 function wholeOf(text: string): string[] {
   return [text, bare(text)].flatMap((text) => [text, text.replace(/\r?\n/g, '\r\n')])
 }
 
-/** A regular expression would take quadratic time for runs of newlines. */
+/** Removes trailing newlines. A regular expression would take quadratic time for runs of newlines. */
 function bare(text: string): string {
   let end = text.length
   while (end > 0 && (text[end - 1] === '\n' || text[end - 1] === '\r')) end--

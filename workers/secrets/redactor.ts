@@ -1,4 +1,4 @@
-/** Also redacts secrets that are split between chunks. */
+/** Redacts secrets in an output stream, including secrets that are split between chunks. */
 import type { SecretPatterns } from './patterns.ts'
 
 interface Occurrence {
@@ -55,7 +55,10 @@ export class Redactor {
     return this.show(to)
   }
 
-  /** Also resets the redactor. */
+  /**
+   * Ends the output and resets the redactor.
+   * @returns the bytes that were held back
+   */
   flush(): Buffer {
     this.state = 0
     return this.show(this.output.end)
@@ -110,7 +113,7 @@ export class Redactor {
   }
 }
 
-/** Bytes are addressed by their offsets in the stream. */
+/** The last bytes of a stream, addressed by their offsets in the stream. */
 class HeldOutput {
   end = 0
   private buffer = nothing

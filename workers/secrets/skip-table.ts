@@ -1,6 +1,6 @@
-/** Skips bytes in which no value begins (Wu-Manber algorithm). */
+/** Skips positions at which no value can begin (Wu-Manber algorithm). */
 
-/** In bytes. The longest skip is one byte shorter. */
+/** Maximum window size in bytes. The longest skip is one byte less than the window. */
 const maxPrefix = 64
 
 /** Returns a table index from seven bits of each of two bytes, which distinguish all ASCII characters. */
@@ -23,7 +23,7 @@ export function makeSkipTable(values: readonly Uint8Array[]) {
   }
   /** Returns the distance from the window that ends at `last` to the next window that may match. */
   const shiftAt = (bytes: Uint8Array, last: number): number => shifts[pairAt(bytes, last)]!
-  /** Returns the first index at which a value may begin. Valid only in state 0. */
+  /** Returns the first index, starting from `at`, at which a value may begin. Valid only in state 0. */
   const leap = (bytes: Uint8Array, at: number): number => {
     let last = at + window - 1
     while (last < bytes.length) {

@@ -3,7 +3,8 @@ import { type Driver, PodGone, type PodName } from '../drivers/driver.ts'
 import { type CommandProcesses, LineReader, startQuietly } from './slot.ts'
 
 /**
- * `pid` contains the process ID; $1 to $4 contain the state, parent, process group and session.
+ * Returns a shell loop that runs `body` for each process in the pod. `pid` contains the process ID; $1 to $4
+ * contain the state, parent, process group and session.
  *
  * In `/proc/PID/stat`, these fields follow the process name in parentheses, which may contain any character.
  * Everything up to the last closing parenthesis is therefore removed.
@@ -51,7 +52,7 @@ export async function signalGroup(
 }
 
 /**
- * Also kills the slot's shell.
+ * Kills all processes in the sessions of the command and its slot, including the slot's shell.
  * @returns `gone` if the pod does not exist; `unreachable` if the pod is unreachable or a process does not
  *   end
  */

@@ -3,7 +3,7 @@ import { GrowingBuffer } from '../../shared/lib/growing-buffer.ts'
 
 /** Keeps the start and the end of a stream of unknown length. */
 export class BoundedOutput {
-  /** Includes dropped bytes. */
+  /** Total number of bytes so far, including dropped bytes. */
   bytes = 0
   private readonly half: number
   /** Slices would keep their chunks in memory, so the bytes are copied. */

@@ -41,7 +41,10 @@ export async function runCommand(
   }
 }
 
-/** A shell that does not report the exit status is killed as well. */
+/**
+ * Sends TERM and then KILL to a command's process group. A shell that does not report the exit status is
+ * killed as well.
+ */
 export async function killGroup(driver: Driver, processes: CommandProcesses, ended: Promise<unknown>) {
   await signalGroup(driver, processes, 'TERM')
   if (await settles(ended, graceMs)) return

@@ -1,4 +1,6 @@
-/** All client input in the script is single-quoted, and none appears in an argv that the cluster sees. */
+/**
+ * All client input in a command's script is single-quoted, and none appears in an argv that the cluster sees.
+ */
 import { posix } from 'node:path'
 import { quote } from '../../shared/contract/shell-words.ts'
 
@@ -13,7 +15,7 @@ export interface ShellCommand {
   /** Defaults to `/workspace`, or to `/` if `/workspace` cannot be entered. */
   cwd?: string | undefined
   env?: Readonly<Record<string, string>> | undefined
-  /** If true, the slot's own stdin needs no EOF. */
+  /** Whether the command's stdin is `/dev/null`. The slot's own stdin then needs no EOF. */
   noStdin?: boolean
 }
 
@@ -95,7 +97,10 @@ const enterAndPrint = (command: ShellCommand, prefix = ''): string => {
 /** Matches what {@link enterAndPrint} prints after its prefix. The pid is missing if `/proc` is unreadable. */
 export const startedLine = /^([1-9]\d{0,9})?( \/)?( !)?\r?$/
 
-/** Returns a shell condition that starts no process and sets no variable, which the program would inherit. */
+/**
+ * Returns a shell condition that starts no process. The condition also sets no variable, which the program
+ * would otherwise inherit.
+ */
 function isExecutable(program: string, path: string | undefined): string {
   const word = quote(toBytes(program))
   const isFile = '[ -f "$2" ] && [ -x "$2" ]'

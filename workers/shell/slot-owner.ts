@@ -20,7 +20,10 @@ export interface SlotOwner {
    * @param id ID of a sandbox, or the name of a warm pod
    */
   owns(id: string): boolean
-  /** Returns false while Redis is unavailable. */
+  /**
+   * Reports whether this is the newest worker that can reach the cluster. Returns false while Redis is
+   * unavailable.
+   */
   isNewest(): Promise<boolean>
 }
 

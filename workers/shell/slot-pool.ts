@@ -27,7 +27,10 @@ const maxPerSandbox = 3
 const quietMs = 100
 const maxRefillDelayMs = 1_000
 const rapidMs = 500
-/** Opening a slot costs the node about 30 ms of work. */
+/**
+ * Maximum number of slots that are opened ahead of time concurrently. Opening a slot costs the node about 30
+ * ms of work.
+ */
 const maxOpening = 4
 
 export interface SlotPoolOptions {

@@ -28,7 +28,7 @@ import { SentinelScanner } from './sentinel.ts'
 
 const exitCodeMs = 100
 const cannotFork = 2
-/** Closing a slot costs the node work. */
+/** Delay before the slot of an ended command is closed, because closing costs the node work. */
 const closeAfterMs = 20
 
 export interface CommandIo {
@@ -66,7 +66,10 @@ export interface CommandProcesses {
   isSlot?: boolean
 }
 
-/** A stream that fails ends, and `ended` contains the reason. */
+/**
+ * Starts a process and ignores errors on its streams. A stream that fails ends, and `ended` contains the
+ * reason.
+ */
 export async function startQuietly(
   driver: Driver,
   pod: PodName,
@@ -116,7 +119,8 @@ export async function diagnoseShell(
 const probe = ['/bin/sh', '-c', 'if ( ( (:) && :) && :); then echo room; else echo none; fi; read -r _']
 
 /**
- * Starting the shell proves nothing, because container runtimes ignore the pod's limits.
+ * Finds the resource that a pod has exhausted, by starting processes from a shell in it. Starting the shell
+ * proves nothing, because container runtimes ignore the pod's limits.
  * @returns undefined if no resource is exhausted or the pod does not respond
  */
 export async function findUsedUp(driver: Driver, pod: PodName): Promise<Resource | undefined> {
@@ -288,7 +292,7 @@ async function readToSentinel(
   return undefined
 }
 
-/** Leaves the rest of the stream unread. */
+/** Reads single lines from a stream and leaves the rest of the stream unread. */
 export class LineReader {
   private readonly stream: Readable
   private ahead: Buffer = Buffer.alloc(0)

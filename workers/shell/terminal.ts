@@ -45,8 +45,7 @@ const fileOf = (id: string) => `/tmp/.sandlot-${id}`
  *
  * A terminal's stdin cannot be closed to signal EOF; send byte 4 (Ctrl-D) instead.
  * @throws {PodGone} if the pod is not running
- * @throws {PodExhausted} if the pod has exhausted a resource that the command, or the file that contains it,
- *   needs
+ * @throws {PodExhausted} if the pod has exhausted a resource needed to run the command or to write its file
  * @throws {DriverUnavailable} if the pod is unreachable or does not support terminals
  */
 export async function openTerminal(
@@ -136,10 +135,11 @@ async function writeScript(
 }
 
 /**
- * The script starts no process, because the sandbox may have reached its process limit. `read` drops NUL
- * bytes, and returns nothing for a process that has just ended.
+ * Kills the processes whose argv contains a path. The script starts no process, because the sandbox may have
+ * reached its process limit.
  *
- * The script skips its own process, because its argv contains the path as well.
+ * `read` drops NUL bytes, and returns nothing for a process that has just ended. The script skips its own
+ * process, because its argv contains the path as well.
  */
 const endWaitingScript = `for p in /proc/[0-9]*; do
 words=; { IFS= read -r words <"$p/cmdline"; } 2>/dev/null

@@ -1,6 +1,7 @@
 /**
- * The first byte of each message is its channel number. The client library's stream classes buffer output
- * without limit, and never end when the connection breaks.
+ * In Kubernetes' WebSocket protocol for a pod's streams, the first byte of each message is its channel
+ * number. The client library's stream classes buffer output without limit, and never end when the connection
+ * breaks.
  *
  * Every process has its own connection. Opening one takes only 5 ms, because it resumes an earlier TLS
  * session.
@@ -14,7 +15,7 @@ import { DriverUnavailable, PodGone, type Process, type ProcessExit } from '../d
 import { outputsOf, type ProcessOutput } from '../output.ts'
 import { type ClusterConnection, driverUnavailable, type Failure, readStatus } from './client.ts'
 
-/** At this limit, the process blocks until the stream is read. */
+/** Maximum bytes buffered per stream. At this limit, the process blocks until the stream is read. */
 const bufferBytes = 256 * 1024
 const frameBytes = 64 * 1024
 const inputChannel = 0

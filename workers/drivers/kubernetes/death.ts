@@ -1,6 +1,6 @@
 /**
- * Kubernetes reports the reason in four places of the pod's status, which may contradict each other. The most
- * specific place is checked first.
+ * Kubernetes reports the reason for a pod's death in four places of its status, which may contradict each
+ * other. The most specific place is checked first.
  */
 import type { V1ContainerStatus, V1Pod } from '@kubernetes/client-node'
 import type { PodDeath } from '../driver.ts'

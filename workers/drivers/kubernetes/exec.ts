@@ -54,8 +54,8 @@ const setTerminal = ({ rows, columns }: TerminalSize): string => {
 }
 
 /**
- * The shell unsets the API server's address, which the kubelet adds to every container. `exec` keeps the pid,
- * so the process leads its own process group.
+ * Wraps an argv in a shell that unsets the API server's address, which the kubelet adds to every container.
+ * `exec` keeps the pid, so the process leads its own process group.
  */
 export const wrap = (argv: readonly string[], { tty }: StartOptions = {}): string[] => [
   '/bin/sh',

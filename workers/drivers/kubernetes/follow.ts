@@ -1,4 +1,7 @@
-/** If a broken watch cannot be resumed, all objects are listed again. */
+/**
+ * Follows all objects of one kind with a list and a watch. If a broken watch cannot be resumed, all objects
+ * are listed again.
+ */
 import { addAbortListener } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type KubernetesObject, Watch } from '@kubernetes/client-node'
@@ -6,7 +9,7 @@ import type { Logger } from '../../../shared/platform/log.ts'
 import { type ClusterConnection, isSetupProblem, readFailure } from './client.ts'
 
 const relistIntervalMs = 10 * 60_000
-/** Must be less than the 30 s that the client waits for data. */
+/** How long the server keeps a watch open. Must be less than the 30 s that the client waits for data. */
 const watchSeconds = 25
 const backoffMs = { min: 100, max: 5_000 }
 

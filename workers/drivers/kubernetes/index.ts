@@ -44,7 +44,7 @@ export class KubernetesDriver implements Driver {
   private readonly connection: ClusterConnection
   private readonly cluster: Cluster
   private readonly dead = new Set<string>()
-  /** By pod UID. The key is undefined if the UID is unknown. */
+  /** Running processes and open port connections by pod UID. The key is undefined if the UID is unknown. */
   private readonly processes = new Map<string | undefined, Set<PodProcess>>()
   private isClosed = false
 

@@ -32,12 +32,13 @@ export interface Cluster {
   polled: Set<string>
 }
 
-/** The kubelet of a lost node never confirms a deletion. */
+/** Time after which a deletion is forced. The kubelet of a lost node never confirms a deletion. */
 const forceAfterMs = 20_000
 const deleteMs = 30_000
 const readIntervalMs = 1_000
 /**
- * Grows from `first` to `last`, and is multiplied by the number of pods that are polled, up to `max`.
+ * The delay between attempts to run a process in a new pod. The delay grows from `first` to `last`, and is
+ * multiplied by the number of pods that are polled, up to `max`.
  *
  * `headStart` applies to clusters that do not report container starts. A kubelet checks the pod's volumes
  * only every 300 ms, so an earlier attempt cannot succeed.
@@ -157,7 +158,10 @@ async function succeeds(trial: () => Promise<unknown>, signal: AbortSignal): Pro
   }
 }
 
-/** Kubernetes can report a broken connection as exit code 0 (see `openExec`). */
+/**
+ * This exit code proves that a process ran. Kubernetes can report a broken connection as exit code 0 (see
+ * `openExec`).
+ */
 const trialExitCode = 42
 
 async function runTrial(cluster: Cluster, pod: PodName, signal: AbortSignal): Promise<void> {

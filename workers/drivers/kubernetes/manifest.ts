@@ -1,6 +1,6 @@
 /**
- * The chart's admission policies reject any other fields and values. When you change this file, change
- * `deploy/chart/templates/admission.yaml` too.
+ * Builds the manifest of a sandbox's pod. The chart's admission policies reject any other fields and values,
+ * so change `deploy/chart/templates/admission.yaml` together with this file.
  */
 import type { V1Affinity, V1Container, V1Pod, V1PodSpec } from '@kubernetes/client-node'
 import type { Settings } from '../../../shared/platform/settings.ts'

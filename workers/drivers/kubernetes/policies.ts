@@ -1,4 +1,7 @@
-/** The chart in `deploy/chart` creates the same objects, and a test compares the two. */
+/**
+ * Defines the objects that a cluster needs before it can run sandboxes. The chart in `deploy/chart` creates
+ * the same objects, and a test compares the two.
+ */
 import type { KubernetesObject, V1NetworkPolicy } from '@kubernetes/client-node'
 import type { Settings } from '../../../shared/platform/settings.ts'
 import { sandboxRoleLabels } from './manifest.ts'

@@ -6,7 +6,10 @@ import type { ClusterConnection } from './client.ts'
 
 const channels = { data: 0, error: 1 } as const
 
-/** Counted from the listener's last output. */
+/**
+ * How long a connection stays open after the client has ended its input, counted from the listener's last
+ * output.
+ */
 const lingerMs = 10_000
 const normalClosure = 1000
 const closedNormally: ProcessExit = { kind: 'exited', code: 0 }

@@ -18,14 +18,17 @@ import { buildNetworkPolicy, runClusterHint } from './policies.ts'
 
 const expiryWarningDays = 28
 const dayMs = 24 * 3600 * 1000
-/** Short, because an operator may be fixing the cluster. */
+/**
+ * Delay between checks of a misconfigured cluster. The delay is short, because an operator may be fixing the
+ * cluster.
+ */
 const recheckMs = 5_000
 
 type SetupSettings = Pick<Settings, 'kubernetes' | 'sandbox'>
 
 export interface Setup {
   /**
-   * Starts a new inspection if one is due.
+   * Throws if the most recent inspection found a problem. Starts a new inspection if one is due.
    * @throws {ClusterMisconfigured} with the differences and the remedy
    * @throws {DriverUnavailable} if there is no result yet and the cluster is unreachable
    */
@@ -34,7 +37,10 @@ export interface Setup {
   forget(): void
 }
 
-/** The cluster's isolation can change at any time. Each inspection sends four requests. */
+/**
+ * Inspects the cluster once per reconcile interval, because isolation can change at any time. Each inspection
+ * sends four requests.
+ */
 export function watchSetup(
   connection: ClusterConnection,
   settings: SetupSettings & Pick<Settings, 'reconcileIntervalSeconds'>,

@@ -31,7 +31,10 @@ const insideFolder = '/run/sandlot'
 /** Named pipes are in an in-memory file system, so that a process can start when the disk is full. */
 const pipesFolder = `${insideFolder}/pipes`
 const pipesBytes = 4096
-/** The socket is created outside the sandbox, and each agent inherits this file descriptor. */
+/**
+ * File descriptor of the agent's listening socket. The socket is created outside the sandbox, and each agent
+ * inherits the descriptor.
+ */
 export const listenerFd = 3
 
 /**
@@ -105,13 +108,16 @@ function filtered({ isolation }: SandboxPlan, { bwrap, filters }: SystemView): s
 }
 
 /**
- * The outer namespace is limited to one nested namespace, because the kernel counts nested namespaces at all
- * levels.
+ * Runs the agent in a user namespace in which no further user namespace can be created. The outer namespace
+ * is limited to one nested namespace, because the kernel counts nested namespaces at all levels.
  */
 const lastNamespaceScript = `echo 1 >/proc/sys/user/max_user_namespaces &&
 exec unshare --user --map-user=${sandboxUser} --map-group=${sandboxUser} "$@"`
 
-/** The first process must keep its user to die with its parent. */
+/**
+ * Returns the command prefix that changes the agent's user. The first process must keep its user to die with
+ * its parent.
+ */
 function becomeUser({ isolation, hostUid }: SandboxPlan): string[] {
   if (hostUid === undefined) return []
   const drop = ['setpriv', '--reuid', String(hostUid), '--regid', String(hostUid), '--clear-groups']

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { killPid } from './process-id.ts'
 
 export interface Limits {
-  /** May be a fraction. */
+  /** Number of processors; may be a fraction. */
   cpu: number
   /** In bytes. */
   memory: number
@@ -14,7 +14,7 @@ export interface Limits {
 
 export type Controller = keyof Limits
 
-/** In version 2, one folder has all controllers. */
+/** A folder in which control groups can be created. In version 2, one folder has all controllers. */
 export interface CgroupParent {
   version: 1 | 2
   folder: string
@@ -25,9 +25,9 @@ const neededControllers: Controller[] = ['cpu', 'memory', 'pids']
 const cpuPeriodUs = 100_000
 
 /**
- * Returns the folders in order of preference for each controller.
- * @param groups the content of `/proc/self/cgroup`
- * @param mounts the content of `/proc/self/mounts`
+ * Returns the candidate parent folders for each controller, most preferred first.
+ * @param groups the contents of `/proc/self/cgroup`
+ * @param mounts the contents of `/proc/self/mounts`
  */
 export function listCgroupParents(groups: string, mounts: string): CgroupParent[] {
   const own = groups.split('\n').map((line) => {
@@ -130,7 +130,7 @@ function readParents(): CgroupParent[] {
   }
 }
 
-/** Enables the controller for the children of a group, as version 2 requires. */
+/** Enables the controller for the children of a group, as version 2 requires. Reports whether that worked. */
 function isDelegated(parent: CgroupParent, controller: Controller): boolean {
   const file = join(parent.folder, 'cgroup.subtree_control')
   const isListed = () => readFileSync(file, 'utf8').trim().split(' ').includes(controller)

@@ -26,8 +26,8 @@ const maxStatusBytes = 4 * 1024
 const O_PATH = 0o10000000
 
 /**
- * If the agent has already started the process, that process loses its stdin. The shells that a worker starts
- * exit in that case, so a retry is safe.
+ * The agent is missing, or exited before it responded. If the agent has already started the process, that
+ * process loses its stdin. The shells that a worker starts exit in that case, so a retry is safe.
  */
 export class NoAnswer extends Error {
   override name = 'NoAnswer'

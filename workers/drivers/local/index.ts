@@ -39,7 +39,7 @@ import { agentSocket, type Life, type LocalPod, noteReady, readLife, readPod, re
 const watchIntervalMs = 500
 const pollIntervalMs = 4
 const answerMs = 10_000
-/** A killed agent restarts sooner than this. */
+/** How long to wait for an unavailable agent. A killed agent restarts sooner. */
 const agentRetryBudgetMs = 2_000
 
 export class LocalDriver implements Driver {

@@ -15,7 +15,10 @@ const maxIntervalMs = 10_000
 const maxDutyCycle = 1 / 30
 const findMs = 30_000
 
-/** @param max files and folders per pod */
+/**
+ * @param max files and folders per pod
+ * @param onExceeded may be called by several workers for the same pod
+ */
 export async function enforceInodeQuota(
   directory: string,
   max: number,

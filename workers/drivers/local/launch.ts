@@ -1,4 +1,4 @@
-/** If a worker dies between two steps, another worker can continue. */
+/** Starts a sandbox in several steps. If a worker dies between two steps, another worker can continue. */
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -121,7 +121,10 @@ async function startSupervisor(directory: string, machine: Machine, pod: LocalPo
 const O_CLOEXEC = 0o2000000
 let inherited: number[] | undefined
 
-/** Node closes only the first few inherited descriptors in a child process. */
+/**
+ * Replaces inherited descriptors above {@link listenerFd} with `fd`. Node closes only the first few inherited
+ * descriptors in a child process.
+ */
 function maskInherited(fd: number): (number | 'ignore')[] {
   inherited ??= readdirSync('/proc/self/fd').map(Number).filter(isInherited)
   const mask = Array<number | 'ignore'>(Math.max(listenerFd, ...inherited) - listenerFd).fill('ignore')
@@ -140,8 +143,8 @@ function isInherited(fd: number): boolean {
 }
 
 /**
- * No process connects to this name, so this process never accepts a connection that was meant for the
- * sandbox.
+ * Temporary name of the agent's socket, to which no process connects. This process therefore never accepts a
+ * connection that was meant for the sandbox.
  */
 const unpublishedName = 'agent.new'
 

@@ -187,7 +187,7 @@ function writeAtomically(path: string, content: string | Buffer): string {
   return path
 }
 
-/** These files do not reveal the host's users and host names. */
+/** Writes files for a sandbox's `/etc` that do not reveal the host's users or host names. */
 function writeEtc(directory: string): SystemView['etc'] {
   const files = {
     passwd: `root:x:0:0:root:/root:/bin/sh\nsandbox:x:${sandboxUser}:${sandboxUser}::/workspace:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n`,
@@ -203,7 +203,10 @@ function writeEtc(directory: string): SystemView['etc'] {
   })
 }
 
-/** @param map the content of `/proc/self/uid_map`, because a container may have only a few user IDs */
+/**
+ * Picks a random user ID that no user of this machine has.
+ * @param map the contents of `/proc/self/uid_map`, because a container may have only a few user IDs
+ */
 export function pickHostUid(map: string, random = Math.random()): number {
   const ranges = map
     .trim()

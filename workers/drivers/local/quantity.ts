@@ -11,7 +11,10 @@ const unitFactors: Record<string, number> = {
   Ti: 2 ** 40,
 }
 
-/** For example, `500m` is 0.5 and `512Mi` is 536,870,912. */
+/**
+ * Parses a Kubernetes quantity. For example, `500m` is 0.5 and `512Mi` is 536,870,912.
+ * @throws {Error} if the text is not a quantity
+ */
 export function readQuantity(text: string): number {
   const [, digits, unit] = /^([\d.]+)([A-Za-z]*)$/.exec(text) ?? []
   const factor = unitFactors[unit ?? '']

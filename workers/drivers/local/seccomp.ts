@@ -1,7 +1,8 @@
 /**
- * The kernel runs this classic BPF program before each system call. The filter rejects system calls that
- * container runtimes also reject by default. Programs for a different architecture, such as 32-bit programs,
- * do not run.
+ * Builds a seccomp filter, a classic BPF program that the kernel runs before each system call. The filter
+ * rejects system calls that container runtimes also reject by default.
+ *
+ * Programs for a different architecture, such as 32-bit programs, do not run.
  */
 
 /** From 424 on, the numbers are the same on both architectures. */
@@ -95,6 +96,7 @@ const hasAnyOf = (bits: number, skip: number) => instruction(0x45, bits, 0, skip
 /**
  * @param arch as in `process.arch`
  * @param mayUnshareUser whether `unshare` is allowed to create a user namespace
+ * @returns undefined if the architecture is not supported
  */
 export function buildFilter(
   arch: string,

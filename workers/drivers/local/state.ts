@@ -94,7 +94,8 @@ const dead = (reason: PodDeath['reason'], detail: string): Life => ({
 })
 
 /**
- * In milliseconds since 1970. Workers compare this time with the modification times of a supervisor's files.
+ * Returns the file system's time, in milliseconds since 1970. Workers compare this time with the modification
+ * times of a supervisor's files.
  */
 export async function readTime(directory: string): Promise<number> {
   const path = join(directory, clockFile)

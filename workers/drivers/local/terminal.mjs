@@ -7,9 +7,10 @@ import { accessSync, constants } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
 /**
+ * The caller must pass a pipe to the process as file descriptor 3.
  * @param request the process's argv and the terminal's initial size
- * @returns the argv and environment, and `follow`, which reads the terminal's path from a pipe and returns a
- *   function that changes the size. The pipe must be file descriptor 3 of the process
+ * @returns `argv` and `env` for the process, and `follow`. `follow` reads the terminal's path from the pipe,
+ *   and returns a function that resizes the terminal.
  */
 export function onTerminal({ argv, tty }, env) {
   const missing = ['script', 'stty', 'tty'].find((name) => !isOnPath(name, env.PATH))
