@@ -85,7 +85,10 @@ export async function startWorker(settings: Settings, { reach = () => {} }: Work
     },
   }
 
-  /** Also waits until all exit statuses have been stored and delivered to their clients. */
+  /**
+   * Waits until no command is running, and until all exit statuses have been stored and delivered to their
+   * clients.
+   */
   async function drainCommands(end: number) {
     callServer.refuseNew()
     const leftMs = () => Math.max(0, end - performance.now())

@@ -13,7 +13,7 @@ interface RevocationContext {
   context: Pick<Context, 'notifications' | 'log'>
 }
 
-/** Age at which a request's key is watched. */
+/** Age of a request at which its API key is first watched for revocation. */
 const longMs = 100
 /** Interval between key checks, in case a notification was lost or the key expired. */
 const lookAgainMs = 10_000

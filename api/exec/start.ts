@@ -37,7 +37,7 @@ export interface ExecStart {
   signal: AbortSignal
 }
 
-/** For a background command, returns the result so far. */
+/** Waits until the command ends. For a background command, returns the result so far. */
 export async function runToResult(
   app: App,
   start: ExecStart,

@@ -65,7 +65,7 @@ function openState(koa: KoaContext, log: Logger, requests: OpenRequests): Reques
   })
 }
 
-/** Internal details are only logged. */
+/** Returns the problem that the client receives. Internal details are only logged. */
 export function asProblem(error: unknown, { log, signal }: Pick<RequestState, 'log' | 'signal'>): Problem {
   if (error instanceof Problem) {
     if (error.cause) log.warn({ code: error.code, reason: reasonOf(error.cause) }, error.message)

@@ -1,6 +1,6 @@
 /**
- * Validates MCP messages. The length of names is limited, because responses and progress notifications repeat
- * them.
+ * Validates MCP messages. Names have a limited length, because responses and progress notifications repeat
+ * names.
  */
 import { invalid } from '../errors/invalid.ts'
 

@@ -40,7 +40,8 @@ export class Candidates {
   }
 
   /**
-   * After the workers in the cached list, reads the list again and yields the new ones.
+   * Yields the workers to try, in order. After the workers in the cached list, reads the list again and
+   * yields the new ones.
    * @param workerId the only worker that can serve the call. Undefined allows every worker, starting with the
    *   sandbox's slot owner.
    */

@@ -33,7 +33,7 @@ export interface Driver {
   fingerprint(request: Pick<PodRequest, 'image' | 'deadlineSeconds'>): string
 
   /**
-   * Also lowers the pod's deadline. Idempotent.
+   * Assigns a warm pod to a sandbox and lowers the pod's deadline. Idempotent.
    * @param to.deadlineSeconds seconds from the pod's start; at most the deadline that the pod was created
    *   with
    * @throws {PodGone} if the pod does not exist or is no longer running
@@ -127,7 +127,7 @@ export interface PodName {
 
 export interface Pod extends PodName {
   uid: string
-  /** Only the sandbox's row is authoritative. */
+  /** The sandbox that the pod is labeled with. Only the sandbox's row is authoritative. */
   sandboxId?: string | undefined
 }
 
@@ -168,7 +168,7 @@ export interface Process {
    * as `lost`. To prove its success, a process has to exit with a different code or print a known string.
    */
   ended: Promise<ProcessExit>
-  /** Absent without a terminal. Does nothing after the process has ended. */
+  /** Undefined without a terminal. Does nothing after the process has ended. */
   resize?: (size: TerminalSize) => Promise<void>
   /** Closes the connection without ending the process. */
   close(): void

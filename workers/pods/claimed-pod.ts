@@ -52,7 +52,10 @@ export async function beginUse(worker: PodsContext, sandbox: SandboxRow, slot: S
   throw new PodGone('The sandbox now has a different pod.')
 }
 
-/** @returns false if a command has run in the old pod */
+/**
+ * Creates a new pod for a sandbox whose claimed pod is dead.
+ * @returns false if a command has run in the old pod
+ */
 export async function replacePod(worker: PodsContext, sandbox: SandboxRow): Promise<boolean> {
   const { db, log, redis, reach } = worker
   const dead = podOf(sandbox)
@@ -67,7 +70,10 @@ export async function replacePod(worker: PodsContext, sandbox: SandboxRow): Prom
   return true
 }
 
-/** @param sandbox set if the caller has just found its pod dead and the database might not show that yet */
+/**
+ * Waits until the replacement of a dead pod is ready, or until the time limit for its start has passed.
+ * @param sandbox set if the caller has just found its pod dead and the database might not show that yet
+ */
 export async function awaitReplacement(
   worker: PodsContext,
   sandboxId: string,
@@ -81,7 +87,10 @@ export async function awaitReplacement(
   await withTimeout(limits.startingWaitMs, replacing())
 }
 
-/** @returns the sandbox's row if it now has a different pod to try */
+/**
+ * Replaces a pod that no longer existed when a command needed it.
+ * @returns the sandbox's row if it now has a different pod to try
+ */
 export async function renewPod(worker: PodsContext, sandbox: SandboxRow): Promise<SandboxRow | undefined> {
   await awaitReplacement(worker, sandbox.id, sandbox)
   const now = await findSandbox(worker.db, sandbox.id)

@@ -18,9 +18,9 @@ interface ByteRange {
 }
 
 /**
- * Supports `bytes=a-b`, `bytes=a-` and `bytes=-n` (RFC 9110). `to` is exclusive.
- * @returns undefined, which means all bytes, for a different unit or several ranges, which servers are
- *   allowed to ignore
+ * Parses a Range header (RFC 9110): `bytes=a-b`, `bytes=a-` or `bytes=-n`. `to` is exclusive.
+ * @returns undefined, which means all bytes, without a header, or for a different unit or several ranges,
+ *   which servers are allowed to ignore
  * @throws {Problem} `invalid_request` or `range_not_satisfiable`
  */
 export function rangeOf(header: string | undefined, start: number, end: number): ByteRange | undefined {

@@ -10,8 +10,8 @@ import {
 } from '../../shared/rpc/calls.ts'
 
 /**
- * Resolves with false if the API has disconnected, or may consider this worker lost after an event-loop
- * stall.
+ * Reports whether the API is still waiting for the response. Resolves with false if the API has disconnected,
+ * or may consider this worker lost after an event-loop stall.
  */
 export type IsAwaited = () => Promise<boolean>
 

@@ -38,7 +38,7 @@ export class Redactor {
     return this.output.length
   }
 
-  /** Holds back bytes that may become part of a secret. */
+  /** Returns redacted bytes. Bytes that may become part of a secret are held back. */
   push(chunk: Buffer): Buffer {
     if (!this.patterns) return chunk
     const { output } = this

@@ -1,5 +1,5 @@
 /**
- * The slot owner is the first worker in the order of `shared/rpc/worker-registry.ts`.
+ * The slot owner of a sandbox is the first worker in the order of `shared/rpc/worker-registry.ts`.
  *
  * The API and all workers compute the same order, so no lease is needed. While their copies of the registry
  * differ, a command might find no slot.

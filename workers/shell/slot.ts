@@ -143,7 +143,7 @@ export class Slot {
    * groups.
    */
   readonly pid: number
-  /** The value comes from the sandbox and is not trusted. */
+  /** Pid of the running command. The value comes from the sandbox and is not trusted. */
   private commandPid: number | undefined
   readonly closed: Promise<void>
   /** A command passed to a closed slot has not run, so another slot can run it. */
@@ -171,7 +171,7 @@ export class Slot {
     return { pod: this.pod, leader: this.pid, command: this.commandPid, isSlot: true }
   }
 
-  /** Closes the slot if the work fails. */
+  /** Waits for work that must succeed before the command starts. Closes the slot if the work fails. */
   async orClose<T>(work: Promise<T>): Promise<T> {
     try {
       return await work

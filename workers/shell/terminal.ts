@@ -147,8 +147,8 @@ case "$p $words" in "/proc/$$ "*) ;; *"$1"*) kill -KILL "\${p#/proc/}" 2>/dev/nu
 done; echo; rm -f "$1"; read -r _`
 
 /**
- * Also deletes the shell's file, which contains the command's environment. A command that has already started
- * is not affected.
+ * Kills the shell that waits in a terminal, and deletes its file, which contains the command's environment. A
+ * command that has already started is not affected.
  * @returns false if the pod is unreachable
  */
 export const killWaitingShells = (driver: Driver, pod: PodName, id: string): Promise<boolean> =>

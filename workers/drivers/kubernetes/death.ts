@@ -43,7 +43,9 @@ function podReason(pod: V1Pod): PodDeath | undefined {
   return failed(reason)
 }
 
-/** Covers pods that the cluster itself terminates, for example by eviction or preemption. */
+/**
+ * Returns the death of a pod that the cluster itself has terminated, for example by eviction or preemption.
+ */
 function disruption(pod: V1Pod): PodDeath | undefined {
   const target = pod.status?.conditions?.find(({ type }) => type === 'DisruptionTarget')
   if (target?.status !== 'True') return

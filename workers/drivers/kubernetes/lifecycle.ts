@@ -45,7 +45,10 @@ const readIntervalMs = 1_000
  */
 const retryMs = { headStart: 450, first: 6, growth: 1.08, last: 100, max: 500 }
 
-/** @throws {ClusterMisconfigured} if the cluster does not isolate pods; no pod is created */
+/**
+ * Creates a pod, or returns the existing one.
+ * @throws {ClusterMisconfigured} if the cluster does not isolate pods; no pod is created
+ */
 export async function createClusterPod(cluster: Cluster, request: PodRequest): Promise<Pod> {
   const { api, namespace, installationId, setup } = cluster
   await setup.assertIsolated()

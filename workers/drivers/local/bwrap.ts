@@ -38,8 +38,8 @@ const pipesBytes = 4096
 export const listenerFd = 3
 
 /**
- * Restarts the agent whenever the agent exits, and reaps orphans. On SIGUSR1, the script kills all other
- * processes with one signal.
+ * This script of the sandbox's first process restarts the agent whenever the agent exits, and reaps orphans.
+ * On SIGUSR1, the script kills all other processes with one signal.
  *
  * A shell that cannot fork exits, unless `command` catches the error. After a kill, the sandbox may remain at
  * its process limit until `jobs` has reaped the killed processes.

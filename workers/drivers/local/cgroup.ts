@@ -7,7 +7,7 @@ import { killPid } from './process-id.ts'
 export interface Limits {
   /** Number of processors; may be a fraction. */
   cpu: number
-  /** In bytes. */
+  /** Memory, in bytes. */
   memory: number
   pids: number
 }

@@ -21,7 +21,7 @@ import {
 import { duplexOf } from '../duplex.ts'
 import { usedUpBy } from '../exhausted.ts'
 
-/** Above this limit, a process's status counts as invalid. */
+/** Maximum total size of a process's status lines. Above this limit, the status counts as invalid. */
 const maxStatusBytes = 4 * 1024
 const O_PATH = 0o10000000
 

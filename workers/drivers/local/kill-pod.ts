@@ -24,7 +24,7 @@ export async function evictPod(directory: string, pod: LocalPod, why: string): P
   await endProcesses(directory, pod)
 }
 
-/** Spares the first process, which then starts a new agent. */
+/** Kills all processes in the pod except the first one, which then starts a new agent. */
 export async function killProcessesInside(directory: string, pod: LocalPod): Promise<void> {
   const first = await findFirstProcess(directory, pod, await readSupervisor(directory, pod.name))
   if (!first) throw new Error('the first process of the sandbox was not found')

@@ -28,7 +28,10 @@ const draftPrefix = '.new-'
 const maxDraftAgeMs = 60_000
 const startTimeoutMs = 2_000
 
-/** Resumes a creation whose worker died. The caller must hold the pod's lock. */
+/**
+ * Creates a pod, returns the existing one, or resumes a creation whose worker died. The caller must hold the
+ * pod's lock.
+ */
 export async function createLocalPod(
   directory: string,
   machine: Machine,

@@ -22,7 +22,7 @@ import type { Isolation } from './state.ts'
 
 export interface Machine {
   isolation: Isolation
-  /** If true, every sandbox has a separate user ID on the host. */
+  /** Whether the worker runs as root. Every sandbox then has a separate user ID on the host. */
   isRoot: boolean
   cgroups: CgroupParent[]
   limits: Limits

@@ -103,7 +103,7 @@ export async function readTime(directory: string): Promise<number> {
   return (await stat(path)).mtimeMs
 }
 
-/** A later exit of a ready pod is not counted as a failed start. */
+/** Records that the pod became ready, so that a later exit is not counted as a failed start. */
 export async function noteReady(directory: string, pod: LocalPod): Promise<void> {
   await writeFile(join(podFolder(directory, pod.name), 'ready'), '').catch(ignoreMissing)
 }
