@@ -39,7 +39,7 @@ export { CallLost, reportLost }
 
 export interface CallOptions {
   signal: AbortSignal
-  /** Maximum time from sending the call to its response. After this time, the call is lost. */
+  /** Maximum time from acceptance by a worker to the response. After this time, the call is lost. */
   timeoutMs: number
   /**
    * The only worker that can serve the call. By default, every worker can, and the sandbox's slot owner is
