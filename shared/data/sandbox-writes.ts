@@ -145,8 +145,8 @@ const update = statement<SandboxChanges & { id: string; accountId: string }>()('
 )
 
 /**
- * Changes an active sandbox. The clock is read after the row is locked, so either the change or the expiry takes
- * effect, even if other changes and the expiry run concurrently.
+ * Changes an active sandbox. The clock is read after the row is locked, so a concurrent change and expiry
+ * never both take effect.
  * @returns undefined if the account has no active sandbox with this ID
  */
 export const updateSandboxRow = (db: Queries, of: SandboxChanges & { id: string; accountId: string }) =>
