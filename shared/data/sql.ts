@@ -9,8 +9,8 @@ export const now = sql<Date>`sandlot_now()`
 export const nowOnce = sql<Date>`(select sandlot_now())`
 
 /**
- * SQL condition for a sandbox that is destroyed, or that has expired and therefore counts as destroyed. An expired
- * sandbox cannot be extended, so the condition never becomes false again.
+ * SQL condition for a sandbox that is destroyed, or that has expired and therefore counts as destroyed. An
+ * expired sandbox cannot be extended, so the condition never becomes false again.
  */
 export const isEnded = sql<boolean>`(destroyed_at is not null or expires_at <= ${now})`
 
