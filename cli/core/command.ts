@@ -28,7 +28,7 @@ export interface Invocation<Options> {
   options: Options
   settings: Settings
   api: Api
-  /** For `createApi`, if requests go to a different address. */
+  /** Trace function for `createApi`, if requests go to a different address. */
   trace: Trace | undefined
   output: Output
   ask: Ask

@@ -27,7 +27,7 @@ import type { Skipped } from './skipped.ts'
 
 /** Same limit as Linux. */
 const maxPathBytes = 4096
-/** These errors would also affect every later file. */
+/** Error codes that stop the unpacking, because every later file would fail too. */
 const fatalCodes = ['ENOSPC', 'EDQUOT']
 
 interface Unpacking {

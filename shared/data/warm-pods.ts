@@ -1,5 +1,5 @@
 /**
- * The table `warm_pod`. Deleting a row claims its pod: only the process that deleted the row may assign or
+ * The `warm_pod` table. Deleting a row claims its pod: only the process that deleted the row may assign or
  * delete the pod.
  */
 import { sql } from 'kysely'
