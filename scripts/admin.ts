@@ -31,7 +31,7 @@ import {
   showPublicKey,
 } from './admin/environment.ts'
 
-/** How to start this program. The server image does not contain npm. */
+/** How to start this program. The command differs in the server image, which does not contain npm. */
 const program = basename(process.argv[1] ?? '') === 'admin.ts' ? 'npm run admin --' : 'sandlot-server admin'
 
 const usage = `Usage: ${program} [--json] COMMAND

@@ -65,7 +65,7 @@ async function bundle(outdir) {
 const getBuiltin = 'globalThis.process.getBuiltinModule'
 /** Defines `require` for CommonJS packages, which use it only to load built-in modules. */
 const requireBuiltin = `const require = ${getBuiltin};`
-/** Node 20.12 to 20.15 lack `process.getBuiltinModule`. */
+/** Adds `process.getBuiltinModule` to Node 20.12 to 20.15, which lack it. */
 const provideGetBuiltin = `${getBuiltin} ??= (await import("node:module")).createRequire(import.meta.url);`
 
 /** Replaces React's debugger and commander's subprocesses with empty modules. */

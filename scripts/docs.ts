@@ -1,7 +1,7 @@
 /**
  * `npm run docs`: generates sections of docs/, docs/baseline.txt, the client's route table and parts of the
  * chart.
- * With `--pictures`, also draws the screenshots. test/docs.test.ts fails if generated text is outdated.
+ * With `--pictures`, also renders the screenshots. test/docs.test.ts fails if generated text is outdated.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

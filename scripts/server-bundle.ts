@@ -7,7 +7,7 @@ const requireFunction = `
 import { createRequire } from 'node:module'
 const require = createRequire(import.meta.url)`
 
-/** Each build adds `entryPoints` and `outdir`. */
+/** Shared esbuild options. Each build adds `entryPoints` and `outdir`. */
 export const serverBundle = {
   absWorkingDir: root,
   outExtension: { '.js': '.mjs' },

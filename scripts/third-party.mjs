@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { root } from './root.mjs'
 
 /**
- * Omits packages that esbuild has dropped as unused.
+ * Returns the packages in a bundle. Packages that esbuild has dropped as unused are omitted.
  * @param {import('esbuild').Metafile} metafile
  * @returns {string[]} the packages' folders, relative to the project root
  */

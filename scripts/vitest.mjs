@@ -112,7 +112,7 @@ export function report(run) {
 }
 
 /**
- * Errors outside of tests count as failed.
+ * Counts passed, failed and skipped tests. Errors outside of tests count as failed.
  * @param {Pick<Run, 'files' | 'strays'>} run
  */
 export function countsOf({ files, strays }) {

@@ -9,11 +9,11 @@ import { describeExit } from '../exec/exit-status.ts'
 import { createRemote, type Remote, type Signal } from '../exec/remote.ts'
 
 /**
- * Wait for the exit status in milliseconds. `ending` applies to KILL and TERM, because the service follows
- * TERM with KILL.
+ * How long to wait for the exit status, in milliseconds. `ending` applies to KILL and TERM, because the
+ * service follows TERM with KILL.
  */
 const waitMs = { ending: 10_000, other: 1_000 }
-/** Milliseconds before the second poll. Doubles with each poll. */
+/** Milliseconds before the second poll. Each further poll doubles the pause. */
 const pauseMs = 25
 
 export const define = defineCommand<{ signal: string }>({

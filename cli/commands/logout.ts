@@ -30,7 +30,9 @@ kept. The key remains valid until it is revoked; logout prints the command.`,
   },
 })
 
-/** Removes login and key, and returns the key. Retries if another process saved a different key. */
+/**
+ * Removes the saved login and key, and returns the key. Retries if another process has saved a different key.
+ */
 async function forget(settings: Settings, trace: Invocation<object>['trace']) {
   for (;;) {
     const saved = await settings.saved()
@@ -46,7 +48,7 @@ async function forget(settings: Settings, trace: Invocation<object>['trace']) {
   }
 }
 
-/** Uses the address that the key was saved for. */
+/** Looks up a key's id at the address that the key was saved for. */
 async function lookUp(
   { key: apiKey, address: url }: SavedKey,
   trace: Invocation<object>['trace'],

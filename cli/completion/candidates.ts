@@ -26,7 +26,7 @@ export interface Sources {
 /**
  * @param words the words before the current one, without the program
  * @param current the current word up to the cursor
- * @param open creates sources for the options on the line
+ * @param open returns the sources of candidates, given the options on the command line
  */
 export async function complete(
   commands: CommandTree,
@@ -169,7 +169,7 @@ function subcommands({ command, helping }: TypedLine): Candidate[] {
   return [...below.filter(({ value }) => value !== 'help'), ...further]
 }
 
-/** Uses declared choices, or the placeholder, such as `<id>` or `<path>`. */
+/** Completes a value from its declared choices, or by its placeholder, such as `<id>` or `<path>`. */
 async function values(
   line: TypedLine,
   wanted: Option | Argument,

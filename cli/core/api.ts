@@ -63,7 +63,7 @@ const shortWaitSeconds = 10
 /** Milliseconds before each retry after a failed connection. */
 const retryMs = [100, 400]
 
-/** A request as printed by --debug, without query, credentials and body. */
+/** A request as printed by --debug, without its query string, credentials or body. */
 export interface RequestTrace {
   method: string
   path: string

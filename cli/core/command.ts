@@ -28,7 +28,7 @@ export interface Invocation<Options> {
   options: Options
   settings: Settings
   api: Api
-  /** For `createApi`, if requests go to a different address. */
+  /** Trace function for `createApi`, if requests go to a different address. */
   trace: Trace | undefined
   output: Output
   ask: Ask
@@ -55,7 +55,7 @@ export interface CommonOptions {
 
 /** Prevents commander from using the argument after `--json` as a value. */
 class JsonOption extends Option {
-  /** Commander calls this for each argument. */
+  /** Commander calls this method for each argument. */
   is(word: string): boolean {
     const [, fields] = /^--json=(.*)$/s.exec(word) ?? []
     if (fields === undefined && word !== '--json') return false

@@ -100,7 +100,10 @@ function readText(file: string): string {
   }
 }
 
-/** Edits single lines to keep comments. If this fails, rewrites the file without comments. */
+/**
+ * Edits single lines to keep comments. If the edit does not have the intended result, rewrites the file
+ * without comments.
+ */
 function change({ text, values }: Config, changes: Changes, profile?: string): string {
   const wanted = profile === undefined ? merge(values, changes) : withProfile(values, profile, changes)
   const edited = Object.entries(changes).reduce(

@@ -77,7 +77,10 @@ export async function readNewPassword(asking: Asking): Promise<{ password: strin
   return { password, newPassword: await askTwice(asking, 'New password') }
 }
 
-/** Repeats until both match. If the command exited instead, users might type the password into the shell. */
+/**
+ * Prompts for a new password twice, until both entries match. If the command exited instead, users might type
+ * the password into the shell.
+ */
 async function askTwice({ ask, output }: Asking, label: string): Promise<string> {
   for (;;) {
     const password = await ask.hidden(label, both, isLongEnough)

@@ -32,7 +32,7 @@ export class ConnectionError extends CliError {
 }
 
 const connectMs = 10_000
-/** Node fires a timer with a longer delay immediately. */
+/** Maximum delay of a timer, in milliseconds. Node fires a timer with a longer delay immediately. */
 const maxTimerMs = 2 ** 31 - 1
 
 /** @throws {ConnectionError} if no complete response arrives in time */
@@ -89,7 +89,7 @@ export async function openExchange({
   }
 }
 
-/** Loads node:http on demand, because this takes 30 ms. */
+/** Loads node:http on demand, because loading takes 30 ms. */
 export async function open(url: URL, options: RequestOptions): Promise<ClientRequest> {
   // Node applies NODE_USE_ENV_PROXY to its default agent.
   if (url.protocol === 'https:') return (await import('node:https')).request(url, options)

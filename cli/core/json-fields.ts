@@ -64,7 +64,7 @@ function treeOf(paths: string[][]): Tree {
   )
 }
 
-/** Replaces missing values with null. */
+/** Keeps only the selected keys. Missing values become null. */
 function prune(value: unknown, tree: Tree): unknown {
   if (tree.size === 0) return value ?? null
   if (Array.isArray(value)) return value.map((each) => prune(each, tree))

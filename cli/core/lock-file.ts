@@ -3,7 +3,8 @@ import { linkSync, readFileSync, renameSync, rmSync, statSync, utimesSync, write
 
 const pauseMs = 10
 /**
- * Milliseconds after which a lock is stale. Clients hold locks for milliseconds, so the owner has crashed.
+ * Age in milliseconds at which a lock is stale. Clients hold a lock only briefly, so the owner of an older
+ * lock must have crashed.
  */
 const staleMs = 5_000
 
@@ -33,7 +34,7 @@ export function lockFile(file: string): Disposable {
   }
 }
 
-/** Atomic, and never replaces a file. Returns false if the target exists. */
+/** Creates a hard link atomically, and never replaces a file. Returns false if the target exists. */
 function link(from: string, to: string): boolean {
   try {
     linkSync(from, to)
@@ -44,7 +45,10 @@ function link(from: string, to: string): boolean {
   }
 }
 
-/** Restores the lock if another process has just acquired it. */
+/**
+ * Removes a stale lock. If another process has acquired the lock in the meantime, restores that process's
+ * lock.
+ */
 function removeStale(lock: string, aside: string): void {
   try {
     renameSync(lock, aside)

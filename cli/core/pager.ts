@@ -26,7 +26,7 @@ export async function showInPager(
   }
 }
 
-/** Unlinked immediately, so that the file is deleted when the last process closes it. */
+/** Opens a temporary file and unlinks it, so that the file is deleted when the last process closes it. */
 function openPrivateFile() {
   const folder = mkdtempSync(join(tmpdir(), 'sandlot-pager-'))
   try {

@@ -26,7 +26,10 @@ export const readSeconds = (text: string, option: string): number =>
 export const readWait = (text: string, option: string): number =>
   text === '0' ? 0 : readDuration(text, option)
 
-/** Parses a duration before now like {@link readDuration}, and returns an RFC 3339 time. Returns other text unchanged. */
+/**
+ * Parses a duration before now like {@link readDuration}, and returns an RFC 3339 time. Returns other text
+ * unchanged.
+ */
 export const readPast = (text: string, option: string): string =>
   /^\d+(?:\.\d+)?[a-z]*$/.test(text)
     ? new Date(serviceNow() - readDuration(text, option)).toISOString()

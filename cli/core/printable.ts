@@ -127,7 +127,7 @@ function kindOf(code: string): string {
   return (number >= 30 && number < 40) || (number >= 90 && number < 100) ? '39' : '49'
 }
 
-/** Accepts colons as separators. */
+/** Applies an SGR sequence to a style. Accepts colons as separators. */
 function styleAfter(before: Style, parameters: string): Style {
   const style = new Map(before)
   const plain = parameters.replaceAll(/(?<=^|;)4:(\d+)/g, (_, kind) => (kind === '0' ? '24' : '4'))

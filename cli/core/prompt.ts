@@ -26,7 +26,7 @@ export function createAsk({ input = true, yes = false }: { input?: boolean; yes?
         input({ message: oneLine(message), required: true, validate: isRight }, context),
       )
     },
-    /** Without echo. No key reveals the typed text. */
+    /** Prompts without echo. No key reveals the typed text. */
     async hidden(message: string, instead: string, isRight: Check = () => true): Promise<string> {
       const { password } = await prompts(instead)
       const question = { message: oneLine(message), mask: false, toggleMask: false, validate: isRight }

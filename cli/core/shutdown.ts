@@ -23,7 +23,7 @@ const onSignal = {
 }
 
 /**
- * Runs before the client exits because of a signal or an output error.
+ * Registers a cleanup that runs before the client exits because of a signal or an output error.
  * @returns a function that unregisters the cleanup
  */
 export function onShutdown(cleanUp: () => Promise<void>): () => void {

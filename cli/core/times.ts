@@ -11,7 +11,8 @@ export function showSeconds(seconds: number): string {
 }
 
 /**
- * Smaller clock differences in milliseconds are ignored. Latency and the whole seconds of `Date` cause them.
+ * Minimum clock difference that counts, in milliseconds. Latency and the whole seconds of `Date` cause
+ * smaller differences.
  */
 const minSkewMs = 2_000
 let aheadMs = 0

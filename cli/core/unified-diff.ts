@@ -1,4 +1,4 @@
-/** Milliseconds. Comparing large files could take minutes. */
+/** Maximum time for a comparison, in milliseconds. Comparing large files could take minutes. */
 const timeoutMs = 5_000
 
 /** Returns an empty string after a timeout. Loads the diff library on demand. */

@@ -44,7 +44,7 @@ async function waitFor(api: Api, code: string, seconds: number, { show }: WaitRe
   }
 }
 
-/** False if the service is unavailable. */
+/** Reports whether the account is below its concurrent sandbox limit. False if the service is unavailable. */
 async function hasRoom(api: Api): Promise<boolean> {
   try {
     const { active, limit } = (await api.call('getAccount', {})).concurrent

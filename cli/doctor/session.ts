@@ -7,7 +7,7 @@ import { addHint, CliError, describeError } from '../core/errors.ts'
 import { onShutdown } from '../core/shutdown.ts'
 import { createRemote } from '../exec/remote.ts'
 
-/** Seconds. The test session expires soon if destroying it fails. */
+/** TTL of the test session, in seconds. The session expires soon if destroying it fails. */
 const ttlSeconds = 120
 
 export async function checkSession({ check }: Checks, api: Api): Promise<void> {

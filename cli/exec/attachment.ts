@@ -12,7 +12,7 @@ import type { ScreenModes } from './screen-modes.ts'
 import type { ShownOutput } from './shown-output.ts'
 
 const pingMs = 15_000
-/** Milliseconds that a program has to react to a terminal size before the next one is sent. */
+/** Milliseconds between two changes of the terminal size, so that the program can react to each. */
 const drawMs = 100
 /** Unsent input in bytes above which reading stdin pauses. */
 const unsentBytes = 1024 * 1024
@@ -22,7 +22,9 @@ export const terminalSize = () => {
   return { rows: rows || 24, columns: columns || 80 }
 }
 
-/** A program redraws its screen only if the terminal's size changes. */
+/**
+ * Returns a size other than this terminal's, because a program redraws its screen only if the size changes.
+ */
 function otherSize() {
   const { rows, columns } = terminalSize()
   return { rows: rows > 1 ? rows - 1 : 2, columns }
@@ -128,7 +130,9 @@ function untilExit(socket: WebSocket, { shown, modes }: TerminalState): Promise<
   })
 }
 
-/** The first byte identifies the stream. Pauses the socket while the local terminal is slow. */
+/**
+ * Prints a frame, whose first byte identifies the stream. Pauses the socket while the local terminal is slow.
+ */
 function show(socket: WebSocket, frame: Buffer, shown: ShownOutput, modes: ScreenModes): void {
   const stream = frame[0] === frameStreams.stderr ? 'stderr' : 'stdout'
   const out = process[stream]

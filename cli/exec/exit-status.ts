@@ -36,7 +36,10 @@ const startErrors: Record<StartError, string> = {
   no_such_directory: 'the command did not run, because its working directory (--cwd) cannot be entered.',
 }
 
-/** Call after the output was printed. @returns the client's exit code */
+/**
+ * Reports the exit status. Call after the output has been printed.
+ * @returns the client's exit code
+ */
 export function finish(ended: ExecOutcome, output: Output): number {
   if (output.json) output.result(ended, '')
   else noteExitStatus(ended, output.note)

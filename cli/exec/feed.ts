@@ -41,7 +41,7 @@ async function fill(segment: Segment, input: Input): Promise<void> {
   segment.close()
 }
 
-/** Can be read more than once, even while more bytes arrive. */
+/** The bytes of one request, which can be read more than once, even while more bytes arrive. */
 class Segment implements AsyncIterable<Buffer> {
   size = 0
   private readonly chunks: Buffer[] = []

@@ -13,7 +13,7 @@ export type Remote = ReturnType<typeof createRemote>
 const startMs = limits.startingWaitMs + 30_000
 /** Timeout of a stdin request in milliseconds. Exceeds every TTL, because commands may never read stdin. */
 const feedMs = 25 * 60 * 60 * 1000
-/** Default grace period in milliseconds. */
+/** How long a command keeps running without a client by default, in milliseconds. */
 export const graceMs = 10_000
 
 const withGrace = (body: ExecRequest) => ({ ...body, grace_ms: body.grace_ms ?? graceMs })

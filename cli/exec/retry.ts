@@ -62,7 +62,7 @@ export class RetryPolicy {
 const mayPass = (error: unknown): boolean =>
   error instanceof CliError && (error.code === 'network' || Number(error.details.status) >= 500)
 
-/** Milliseconds that a rate limit response asks for. They may exceed the retry budget. */
+/** Milliseconds that a rate limit response asks the client to wait, which may exceed the retry budget. */
 function askedWaitMs(error: unknown): number | undefined {
   if (!(error instanceof CliError) || error.code !== 'rate_limited') return undefined
   const seconds = Number(error.details.retry_after)

@@ -3,7 +3,7 @@
  * Modes are reset while the client is disconnected, and restored afterwards.
  */
 export class ScreenModes {
-  /** In the order in which the modes were changed. */
+  /** Values of the changed modes, in the order of the changes. */
   private readonly switched = new Map<string, boolean>()
   private unfinishedSequence = ''
 

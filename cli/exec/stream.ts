@@ -106,7 +106,8 @@ function explainLostConnection(
 }
 
 /**
- * Reports a failure with `note`. Drops the remaining input if the command has exited.
+ * Sends stdin to the command, and reports a failure with `note`. Drops the remaining input if the command has
+ * exited.
  * @param maxMs retry budget of each request, in milliseconds
  */
 export async function sendInput(

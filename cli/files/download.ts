@@ -110,7 +110,10 @@ async function receive(
   return { size: transfer.bytes, sha256: hash.digest('hex'), mode: modeOf(response.headers['x-file-mode']) }
 }
 
-/** Drops setuid and setgid, so that programs from a sandbox never run with their owner's rights. */
+/**
+ * Clears setuid and setgid, so that a program from a sandbox never runs with the privileges of its owner or
+ * group.
+ */
 const modeOf = (header: string | string[] | undefined): number | undefined =>
   header === undefined ? undefined : Number.parseInt(String(header), 8) & 0o777
 

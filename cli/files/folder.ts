@@ -74,7 +74,7 @@ export async function printFolder(from: RemotePath): Promise<Skipped> {
   return skipped
 }
 
-/** Returns undefined for `DIR/.`, which only means the folder's entries. */
+/** Returns undefined for `DIR/.`, which refers to the folder's contents rather than the folder itself. */
 function nameOf(folder: string): string | undefined {
   const name = basename(folder)
   return ['', '.', '..'].includes(name) ? undefined : name

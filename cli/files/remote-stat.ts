@@ -3,7 +3,10 @@ import type { RemotePath } from './download.ts'
 
 export type Kind = 'file' | 'folder' | 'missing'
 
-/** Requests the first byte of the path. @throws {CliError} if the error does not reveal the kind */
+/**
+ * Finds the kind of a path by requesting its first byte.
+ * @throws {CliError} if the error does not reveal the kind
+ */
 export async function kindOf({ api, id, path }: RemotePath): Promise<Kind> {
   try {
     const headers = { range: 'bytes=0-0' }

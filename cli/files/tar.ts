@@ -18,7 +18,7 @@ interface Unpacking {
   skipped: Skipped
 }
 
-/** The archive contains the folder as `root`. */
+/** Unpacks an archive, which contains the folder as `root`, to a path in the sandbox. */
 export async function uploadArchive(
   place: RemotePath,
   archive: AsyncIterable<Buffer>,

@@ -27,7 +27,7 @@ import type { Skipped } from './skipped.ts'
 
 /** Same limit as Linux. */
 const maxPathBytes = 4096
-/** These errors would also affect every later file. */
+/** Error codes that stop the unpacking, because every later file would fail too. */
 const fatalCodes = ['ENOSPC', 'EDQUOT']
 
 interface Unpacking {
@@ -104,7 +104,7 @@ const bytesOf = (path: string): Buffer => Buffer.from(path, 'latin1')
 
 type FolderFacts = Pick<Header, 'mode' | 'mtime'>
 
-/** Mode and time are set last, because writing entries needs permissions and changes the time. */
+/** A folder's mode and time are set last, because writing entries needs permissions and changes the time. */
 interface OpenFolder {
   name: string
   facts?: FolderFacts
@@ -138,7 +138,7 @@ class Target {
       for await (const chunk of content)
         for (let at = 0; at < chunk.length; ) at += writeSync(file, chunk, at)
       futimesSync(file, mtime, mtime)
-      // Drops setuid and setgid, so that programs from a sandbox never run with their owner's rights.
+      // Clears setuid and setgid, so that a program from a sandbox never runs with its owner's privileges.
       fchmodSync(file, mode & 0o777)
       this.commit(path)
     } finally {

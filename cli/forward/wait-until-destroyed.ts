@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Api } from '../core/api.ts'
 import { CliError } from '../core/errors.ts'
 
-/** Milliseconds. A failed connection triggers a poll immediately. */
+/** Polling interval in milliseconds. A failed connection triggers a poll immediately. */
 const pollMs = 5_000
 
 /**

@@ -20,7 +20,7 @@ export interface Connection {
   send(message: Message | Message[], signal: AbortSignal): AsyncGenerator<Message>
 }
 
-/** Milliseconds. While a tool runs, the service sends an event every 15 s. */
+/** Idle timeout in milliseconds. While a tool runs, the service sends an event every 15 s. */
 const idleTimeoutMs = 90_000
 /** Maximum number of consecutive attempts that yield no new event. */
 const maxResumes = 5
@@ -118,7 +118,7 @@ function statelessHeaders(message: Message | Message[]): Record<string, string> 
   }
 }
 
-/** The protocol requires strings that are not valid in a header to be base64-encoded. */
+/** Encodes a header value. The protocol requires base64 for strings that are not valid in a header. */
 const inHeader = (text: string): string =>
   /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(text) && !text.startsWith('=?base64?')
     ? text

@@ -58,7 +58,7 @@ export function findSpots(folders: ConfigFolders, name: string, among = scopes):
   })
 }
 
-/** The file need not exist. */
+/** Reports whether two paths name the same file, which need not exist. */
 const isSame = (one: string, other: string): boolean => placeOf(one) === placeOf(other)
 
 function placeOf(file: string): string {

@@ -77,7 +77,8 @@ export async function loadDestroyed(ui: Ui): Promise<void> {
 }
 
 /**
- * Refreshed less often than sessions, because listing commands counts toward the exec rate limit.
+ * Refreshes the open session's commands less often than sessions, because listing commands counts toward the
+ * exec rate limit.
  * @param isAsked whether the user requested the refresh
  */
 export async function refreshPage(ui: Ui, isAsked: boolean): Promise<void> {

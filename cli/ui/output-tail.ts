@@ -3,7 +3,7 @@ import type { OutputOffset } from '../../shared/contract/exec-events.ts'
 import { printedLine, wrap } from './text.ts'
 
 const maxLines = 2_000
-/** Longer lines are split into chunks of this length. */
+/** Matches chunks of at most 8,192 characters, into which longer lines are split. */
 const pieces = /.{1,8192}/gsu
 
 interface Shown {

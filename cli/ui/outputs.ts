@@ -176,7 +176,7 @@ async function followOutput(ui: Ui, pageId: number): Promise<void> {
   }
 }
 
-/** Used when following has failed, for example because the session ended. */
+/** Shows the stored result of a command when following has failed, for example because the session ended. */
 async function showResult(ui: Ui, page: OutputPage, why: CliError): Promise<void> {
   const { pageId, id, execId, output } = page
   const ended = await createRemote(ui.api, id)
@@ -192,7 +192,7 @@ async function showResult(ui: Ui, page: OutputPage, why: CliError): Promise<void
     showError(ui, new CliError('failed', 'The output was deleted together with the session.'))
 }
 
-/** A command can print faster than the screen can be redrawn. */
+/** Limits how often output is drawn, because a command can print faster than the screen can be redrawn. */
 function showSoon(ui: Ui, pageId: number) {
   let timer: NodeJS.Timeout | undefined
   const now = () => {

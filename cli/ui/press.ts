@@ -30,7 +30,7 @@ export function take(ui: Ui, input: string, key: InkKey): void {
   else for (const pressed of pressesOf(input, key)) press(ui, pressed)
 }
 
-/** Typed input never contains several lines, so this also works without bracketed paste. */
+/** Typed input never contains several lines, so the check also works without bracketed paste. */
 function isPasted({ store }: Ui, input: string): boolean {
   const form = formOf(store.get())
   return form?.fields[form.at]?.keepsLines === true && /[\r\n][\s\S]/.test(input)

@@ -80,7 +80,7 @@ async function refresh(ui: Ui, isAsked: boolean): Promise<void> {
   }
 }
 
-/** The views rely on these fields, which other servers do not return. */
+/** Checks the fields on which the views rely, because a different kind of server does not return them. */
 function assertAccount({ concurrent, usage }: Partial<Reply<'getAccount'>>): void {
   if (concurrent && usage) return
   throw new CliError('unexpected_answer', 'The server at this address is not a Sandlot service.')

@@ -15,10 +15,10 @@ import { nameOf, type SessionPage, sessionInFront } from './state.ts'
 import { oneLine } from './text.ts'
 import type { Ui } from './ui.ts'
 
-/** @throws {CliError} if there is none, or if it has ended */
+/** @throws {CliError} if there is no session, or if the session has ended */
 export const activeInFront = ({ store }: Ui): Sandbox => requireActive(sessionInFront(store.get()))
 
-/** @throws {CliError} if there is none, or if it has ended */
+/** @throws {CliError} if there is no session, or if the session has ended */
 export function requireActive(session: Sandbox | undefined): Sandbox {
   if (!session) throw new CliError('no_session', 'There is no session. Press n to create one.')
   if (session.state === 'active') return session

@@ -5,9 +5,9 @@ const ending = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 interface Screen {
   restore(): void
-  /** Like Ctrl-Z. */
+  /** Suspends the picker, like Ctrl-Z. */
   stop(): void
-  /** Another program may have written to the screen. */
+  /** Redraws the screen, because another program may have written to it. */
   drawAgain(): void
 }
 

@@ -119,7 +119,7 @@ export const firstState: State = {
 export const pageOf = (state: State): Page => state.pages.at(-1)!
 
 type Sessions = NonNullable<State['sessions']>
-/** Several views need the same list for each frame. */
+/** Cache of filtered and sorted lists, because several views need the same list for each frame. */
 const listed = new WeakMap<Sessions, { key: string; sessions: Sandbox[] }>()
 
 /** Newest first. */

@@ -15,5 +15,8 @@ export function suspendPicker(ui: Ui): void {
   )
 }
 
-/** Another process suspended the picker, and the shell has since written to the screen. */
+/**
+ * Redraws the screen after `fg`. Another process suspended the picker, and the shell has since written to the
+ * screen.
+ */
 export const drawAgain = (ui: Ui): void => attempt(ui, () => ui.handOver(async () => {}))

@@ -40,7 +40,7 @@ function expandTabs(line: string, column = 0): string {
 /** Replaces line breaks with ↵. */
 export const showLines = (text: string): string => text.replaceAll('\n', '↵')
 
-/** Replaces the middle of a text that is too wide with an ellipsis. */
+/** Shortens text to `width` cells by replacing its middle with an ellipsis. */
 export function shorten(text: string, width: number): string {
   if (stringWidth(text) <= width) return text
   const letters = [...text]

@@ -16,7 +16,10 @@ export async function findBubblewrap(report: (line: string) => void): Promise<st
   return undefined
 }
 
-/** If libraries were downloaded too, returns a wrapper script that sets LD_LIBRARY_PATH. */
+/**
+ * Returns the path of the program, or of a wrapper script that sets LD_LIBRARY_PATH if libraries were
+ * downloaded too.
+ */
 function runnable({ path, environment }: DebianProgram): string {
   const libraries = environment.LD_LIBRARY_PATH
   if (libraries === undefined) return path

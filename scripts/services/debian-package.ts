@@ -109,8 +109,8 @@ async function downloadWith(options: string[], name: string, work: string): Prom
 }
 
 /**
- * Uses temporary files and the current user. As root, apt-get would switch to a user without access to the
- * cache.
+ * Returns an apt-get command that uses temporary files and runs as the current user. As root, apt-get would
+ * switch to a user without access to the cache.
  */
 function apt(work: string, args: string[]): string[] {
   const options = [`Dir::Cache=${work}`, 'APT::Sandbox::User=', 'Debug::NoLocking=true']

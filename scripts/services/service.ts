@@ -81,7 +81,7 @@ function launch(service: Service, watchdog: Watchdog): RunningService {
   }
 }
 
-/** Signal 0 only checks. Returns false if the group is gone. */
+/** Signal 0 only checks that the process group exists. Returns false if the group is gone. */
 export function signalGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(-pid, signal)

@@ -1,4 +1,4 @@
-/** Runs a shell command of the Procfile in a separate process group. */
+/** Runs a shell command from the Procfile in its own process group. */
 import { spawn } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { root } from '../root.mjs'

@@ -47,8 +47,8 @@ export function openWatchdog(data: string, { driver, localDirectory }: StackSett
 }
 
 /**
- * Folder for database sockets: in the data folder, or in /tmp if the path would be too long.
- * Socket paths are limited to 107 bytes, or less by some clients.
+ * Folder for database sockets: in the data folder, or in /tmp if the path would be too long. Socket paths are
+ * limited to 107 bytes, and some clients impose a lower limit.
  */
 export function socketPath(data: string): string {
   const inside = join(data, 'run')

@@ -9,7 +9,9 @@ export interface KeptProcess {
 /** Invalid settings, which a restart would not fix. */
 export class WrongSettings extends Error {}
 
-/** Error for a process that has already printed what is wrong with the settings. */
+/**
+ * Error for a process that exited because of invalid settings. The process has already printed the details.
+ */
 const wrongSettingsOf = (name: string) =>
   new WrongSettings(`${name} reports invalid settings (exit code 2). Fix them and start again.`)
 

@@ -33,7 +33,7 @@ export function openOutput(names: string[], production: boolean) {
   }
 }
 
-/** Includes an incomplete last line. */
+/** Calls `print` for each line, including an incomplete last line. */
 export function eachLine(stream: Readable, print: (line: string) => void): void {
   createInterface({ input: stream }).on('line', print)
 }

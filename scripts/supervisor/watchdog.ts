@@ -1,7 +1,6 @@
 /**
- * Stops the whole stack even if this process is killed.
- * A shell reads process groups from a pipe, and stops them when the pipe closes. Its own session shields it
- * from Ctrl-C.
+ * Stops the whole stack even if this process is killed. A shell reads process groups from a pipe, and stops
+ * them when the pipe closes. The shell has its own session, so Ctrl-C does not reach it.
  */
 import { spawn } from 'node:child_process'
 import { quote } from '../../shared/contract/shell-words.ts'
@@ -16,7 +15,9 @@ export interface Watchdog {
   forget(pid: number): void
   /** Removes a folder when this process exits, even after a regular stop. */
   remove(folder: string): void
-  /** Registers a command to run after applications were killed and before databases stop. */
+  /**
+   * Registers a command to run after the applications have been killed and before the databases are stopped.
+   */
   afterwards(command: string[]): void
   /** After this call, the watchdog only removes folders. */
   dismiss(): void

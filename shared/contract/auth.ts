@@ -6,7 +6,10 @@ import { characters } from './texts.ts'
 /** Addresses that differ only in case or surrounding whitespace belong to the same account. */
 export const normaliseEmail = (text: string) => text.trim().toLowerCase()
 
-/** The longest address and password fit, even if JSON escapes every character. */
+/**
+ * Size limit of a sign-up or login body, in bytes. The longest address and password fit, even if JSON escapes
+ * every character.
+ */
 const bodyBytes = 16 * 1024
 
 const address = z.regexes.email.source.slice(1, -1)

@@ -1,4 +1,4 @@
-/** A file's entity tag is its SHA-256 hash in double quotes. */
+/** Conditional requests for files (RFC 9110). A file's entity tag is its SHA-256 hash in double quotes. */
 import * as z from 'zod'
 
 const quoted = '"[\\x21\\x23-\\x7e\\x80-\\xff]*"'

@@ -1,4 +1,7 @@
-/** The client maps a code to an exit status without loading schemas. */
+/**
+ * HTTP status and title of each error code. The client loads this file to map codes to exit statuses, so the
+ * file imports no schemas.
+ */
 
 export const errors = {
   invalid_request: { status: 400, title: 'Invalid request' },

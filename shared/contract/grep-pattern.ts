@@ -1,6 +1,6 @@
 /**
- * Implementations of grep agree only on POSIX extended regular expressions. Common escapes of other dialects
- * are translated, and patterns that POSIX cannot express are refused.
+ * Translates files/grep patterns to POSIX extended regular expressions, the only syntax on which
+ * implementations of grep agree. Patterns that POSIX cannot express are refused.
  */
 
 export const grepSyntax =
@@ -78,7 +78,10 @@ function translate(pattern: string): string {
   return posix
 }
 
-/** Every group becomes a plain group, because backreferences are refused. */
+/**
+ * Returns the length of a group's opening, such as `(?:`. Every opening becomes `(`. Group numbers do not
+ * matter, because backreferences are refused.
+ */
 function groupLength(ahead: string): number {
   const opening = /^\(\?(?::|P?<\w+>|'\w+')/.exec(ahead)?.[0]
   if (opening) return opening.length
@@ -132,7 +135,9 @@ interface CharacterSet {
   negatedClasses: string[]
 }
 
-/** Unlike in POSIX, a backslash inside the brackets is an escape character. */
+/**
+ * Translates a bracket expression. Unlike in POSIX, a backslash inside the brackets is an escape character.
+ */
 function readSet(pattern: string, start: number): { posix: string; end: number } {
   const isNegated = pattern[start + 1] === '^'
   const set: CharacterSet = { isNegated, ranges: [], classes: [], negatedClasses: [] }

@@ -1,12 +1,16 @@
 /** Pings detect dead WebSocket connections, and prevent proxies from closing idle ones. */
 import type { WebSocket } from 'ws'
 
-/** A single pipe holds 64 KiB, so 32 KiB fit into the connection's buffers. */
+/**
+ * Number of bytes that may be written after a ping without delaying the pong. A single pipe holds 64 KiB, so
+ * 32 KiB fit into the connection's buffers.
+ */
 const harmlessBytes = 32 * 1024
 const pauseMs = 250
 
 /**
- * A missing pong is ignored while the socket is paused or after much data has been written.
+ * Sends a ping every `everyMs` milliseconds, and calls `onTimeout` if the previous ping is unanswered. A
+ * missing pong is ignored while the socket is paused or after much data has been written.
  *
  * If the remote process has exited, Kubernetes cannot forward a ping and drops output in transit (`select` in
  * its upgradeaware.go). Pings are therefore sent only during a pause in the incoming messages.

@@ -28,8 +28,8 @@ export const limits = {
   /** Timeout of a command if the request contains no `timeout_ms`. */
   execTimeoutMs: 60_000,
   /**
-   * Maximum number of items in a files/ls, glob or grep response, maximum size of the response's JSON, and maximum
-   * depth of files/ls.
+   * Maximum number of items in a files/ls, glob or grep response, maximum size of the response's JSON, and
+   * maximum depth of files/ls.
    */
   listed: { depth: 32, entries: 10_000, paths: 10_000, matches: 1_000, bytes: 4 * 1024 * 1024 },
   /**

@@ -1,4 +1,7 @@
-/** The API description can express all limits of these schemas (see test/api/document.test.ts). */
+/**
+ * Schemas of strings and numbers. The API description can express all their limits (see
+ * test/api/document.test.ts).
+ */
 import * as z from 'zod'
 import { limits } from './limits.ts'
 

@@ -1,4 +1,4 @@
-/** Only this file writes to the table `account`. */
+/** Only this file writes to the `account` table. */
 import { sql } from 'kysely'
 import type { Queries, Transactions } from './database.ts'
 import type { Account } from './entities/account.ts'
@@ -106,7 +106,7 @@ const setPassword = statement<PasswordChange & { addresses: string }>()(
 )
 
 /**
- * Ends all of the account's sessions.
+ * Sets the password and ends all of the account's sessions.
  * @returns undefined, without changing anything, if the session that made the request has already ended
  */
 export const changePassword = (db: Queries, { address, ...change }: PasswordChange & { address: string }) =>
@@ -139,7 +139,10 @@ const replaceHash = statement<{ id: string; former: Buffer; hash: Buffer }>()(
 export const replacePasswordHash = (db: Queries, { id, password_hash }: AuthenticatedAccount, hash: Buffer) =>
   done(db.run(replaceHash, { id, former: password_hash, hash }))
 
-/** Logins from remembered addresses have a separate rate limit. */
+/**
+ * Maximum number of remembered login IP addresses per account. Logins from remembered addresses have a
+ * separate rate limit.
+ */
 const maxAddresses = 8
 
 const putAddressFirst = statement<{ id: string; hash: Buffer; address: string }>()(
@@ -208,7 +211,10 @@ const setAllowlist = statement<{ id: string; commands: string | null }>()(
       .returning('id'),
 )
 
-/** Returns false if the account does not exist. */
+/**
+ * Returns false if the account does not exist.
+ * @param commands null allows every command
+ */
 export const writeAllowlist = (db: Queries, id: string, commands: string[] | null) =>
   hasRow(db.run(setAllowlist, { id, commands: commands && JSON.stringify(commands) }))
 
@@ -262,7 +268,7 @@ const suspendOne = statement<{ id: string; isDeleted: boolean }>()(
 )
 
 /**
- * To suspend an account, call `suspend` in suspend.ts.
+ * Sets only the account's columns. To suspend an account, call `suspend` in suspend.ts.
  * @param isDeleted whether to also mark the account as deleted
  */
 export const markSuspended = (db: Queries, id: string, isDeleted: boolean) =>
@@ -317,7 +323,7 @@ const removeDone = statement()('remove deleted accounts', (db) =>
     .returning('id'),
 )
 
-/** Returns the IDs of the removed accounts. */
+/** Removes deleted accounts that have no pods left, and returns their IDs. */
 export async function removeDeletedAccounts(db: Queries): Promise<string[]> {
   return (await db.run(removeDone)).map(({ id }) => id)
 }

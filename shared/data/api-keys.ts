@@ -1,4 +1,4 @@
-/** Only this file writes to the table `api_key`. */
+/** Only this file writes to the `api_key` table. */
 import { expressionBuilder, sql } from 'kysely'
 import type { Scope } from '../contract/endpoint.ts'
 import type { Queries } from './database.ts'
@@ -19,7 +19,7 @@ const isLive = key.and([
   key.or([key('expires_at', 'is', null), key('expires_at', '>', now)]),
 ])
 
-/** Null means that the key never expires. */
+/** Lifetime with which a key was created. Null means that the key never expires. */
 const firstLifetime = sql<string | null>`case when is_replaced then lifetime else expires_at - created_at end`
 
 const byHash = statement<{ hash: Buffer }>()('api key by hash', (db, { hash }) =>

@@ -7,7 +7,7 @@ const read = statement()('clock', () => sql<{ now: Date }>`select ${now} as now`
 
 export const readClock = async (db: Queries) => (await only(db.run(read))).now
 
-/** The extrapolated time is never ahead of PostgreSQL. */
+/** A reading of PostgreSQL's clock. The time extrapolated from the reading is never ahead of PostgreSQL. */
 export interface DatabaseClock {
   /** Milliseconds since the Unix epoch. */
   ms: number

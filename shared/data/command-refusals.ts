@@ -1,4 +1,4 @@
-/** Only this file writes to the table `command_refusal`. */
+/** Only this file writes to the `command_refusal` table. */
 import { sql } from 'kysely'
 import { limits } from '../contract/limits.ts'
 import type { Queries } from './database.ts'

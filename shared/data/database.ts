@@ -15,7 +15,7 @@ export interface Queries {
     statement: Statement<Values, Result>,
     ...values: keyof Values extends never ? [] : [Values]
   ): Promise<Result[]>
-  /** Only tests and benchmarks use this. */
+  /** Runs plain SQL with a `?` for each parameter. Only tests and benchmarks use this method. */
   query<T extends Row = Row>(sql: string, parameters?: unknown[]): Promise<T[]>
 }
 
@@ -174,7 +174,7 @@ interface TypeParsers {
   setTypeParser(oid: number, parse: (text: string) => unknown): void
 }
 
-/** No `bigint` value exceeds 2^53. */
+/** Parses `timestamptz` as Date and `bigint` as number. No `bigint` value exceeds 2^53. */
 function parseTypes(types: TypeParsers): void {
   types.setTypeParser(1184, (text) => new Date(text))
   types.setTypeParser(20, Number)

@@ -1,4 +1,4 @@
-/** The table `idempotency_key`, for requests that create sandboxes. Only this file writes to the table. */
+/** The `idempotency_key` table, for requests that create sandboxes. Only this file writes to the table. */
 import { sql } from 'kysely'
 import { limits } from '../contract/limits.ts'
 import type { Queries } from './database.ts'

@@ -34,9 +34,14 @@ export const newSandboxIdLike = (podName: string) =>
 /** A string that sorts after the IDs of all sandboxes. */
 export const lastSandboxId = 'sbx_z'
 
-/** Maximum difference between the clocks of an API process, which IDs contain, and of PostgreSQL, in milliseconds. */
+/**
+ * Maximum difference between the clocks of an API process, which IDs contain, and of PostgreSQL, in
+ * milliseconds.
+ */
 const maxClockSkewMs = 3_600_000
 
-/** Returns a string that sorts before the ID of every sandbox that was created at or after an RFC 3339 time. */
+/**
+ * Returns a string that sorts before the ID of every sandbox that was created at or after an RFC 3339 time.
+ */
 export const sandboxIdBefore = (time: string): string =>
   `sbx_${encodeTime(Date.parse(time) - maxClockSkewMs).toLowerCase()}`

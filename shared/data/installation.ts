@@ -24,7 +24,8 @@ const take = statement<{ seconds: number }>()('claim reconciler pass', (db, { se
 )
 
 /**
- * Only one worker may run each reconciler pass.
+ * Claims the next reconciler pass, so that only one worker runs it.
+ * @param seconds minimum interval between passes
  * @returns false if a worker already started a pass within the interval
  */
 export const claimReconcilePass = (db: Queries, seconds: number) => hasRow(db.run(take, { seconds }))

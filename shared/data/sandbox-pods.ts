@@ -67,7 +67,8 @@ const owned = statement<{ name: string; uid: string | null }>()(
 )
 
 /**
- * A single statement reads both tables, so a concurrent claim cannot hide the pod.
+ * Reports whether the warm pool or an active sandbox owns a pod. A single statement reads both tables, so a
+ * concurrent claim cannot hide the pod.
  * @param pod without a UID, every pod with this name matches
  */
 export async function isPodOwned(db: Queries, { name, uid }: { name: string; uid?: string | undefined }) {

@@ -47,8 +47,8 @@ const insert = statement<NewSandbox>()(
 export const insertSandbox = (db: Queries, sandbox: NewSandbox) => done(db.run(insert, sandbox))
 
 /**
- * SQL for the time at which a sandbox that is destroyed now has ended: at `expires_at` if it has expired, and not before
- * its start if PostgreSQL's clock was set back.
+ * SQL for the time at which a sandbox that is destroyed now has ended: at `expires_at` if it has expired, and
+ * not before its start if PostgreSQL's clock was set back.
  */
 const endedNow = sql<Date>`greatest(least(${now}, expires_at), coalesce(ready_at, created_at))`
 
@@ -73,9 +73,10 @@ const end = statement<{ id: string; reason: DestroyReason; detail: string | null
 )
 
 /**
- * Marks a sandbox as destroyed, so that it no longer counts against the quota. The caller must delete the pod. If the
- * sandbox is not ready yet, the reason `pod_failed` becomes `start_failed`. If the sandbox is ready, a call with
- * `start_failed` does nothing. If the sandbox has expired, the reason is `expired`, because clients may have seen it.
+ * Marks a sandbox as destroyed, so that it no longer counts against the quota. The caller must delete the
+ * pod. If the sandbox is not ready yet, the reason `pod_failed` becomes `start_failed`. If the sandbox is
+ * ready, a call with `start_failed` does nothing. If the sandbox has expired, the reason is `expired`,
+ * because clients may have seen it.
  * @returns the row if this call destroyed the sandbox, otherwise undefined
  */
 export const markDestroyed = (db: Queries, id: string, reason: DestroyReason, detail: string | null = null) =>
@@ -92,8 +93,8 @@ const endOverdue = statement<{ id: string }>()('end overdue sandbox', (db, { id 
 )
 
 /**
- * Marks a sandbox as destroyed if it has expired. The row decides, because the sandbox may have been extended since the
- * caller read it.
+ * Marks a sandbox as destroyed if it has expired. The row decides, because the sandbox may have been extended
+ * since the caller read it.
  * @returns the row if this call destroyed the sandbox, otherwise undefined
  */
 export const markOverdue = (db: Queries, id: string) => first(db.run(endOverdue, { id }))
@@ -145,8 +146,8 @@ const update = statement<SandboxChanges & { id: string; accountId: string }>()('
 )
 
 /**
- * Changes an active sandbox. The clock is read after the row is locked, so either the change or the expiry takes
- * effect, even if other changes and the expiry run concurrently.
+ * Changes an active sandbox. The clock is read after the row is locked, so a concurrent change and expiry
+ * never both take effect.
  * @returns undefined if the account has no active sandbox with this ID
  */
 export const updateSandboxRow = (db: Queries, of: SandboxChanges & { id: string; accountId: string }) =>

@@ -100,8 +100,8 @@ const storedColumns = [
 ] as const satisfies (keyof Tables['sandbox'])[]
 
 /**
- * A sandbox as the API returns it. An expired sandbox counts as destroyed, even if no worker has destroyed it yet.
- * `billed_ms` is the billed time since its creation, in milliseconds.
+ * A sandbox as the API returns it. An expired sandbox counts as destroyed, even if no worker has destroyed it
+ * yet. `billed_ms` is the billed time since its creation, in milliseconds.
  */
 export type ShownSandbox = Pick<
   SandboxRow,
@@ -168,9 +168,10 @@ interface Listed {
 }
 
 /**
- * The index that a list reads in the order of its IDs. Each has its own statements, because PostgreSQL plans a prepared
- * statement without regard to its values. Only one condition selects the rows of the index: `active` sandboxes are few,
- * and metadata is usually more selective than a name, and a name more than an image.
+ * The index that a list reads in the order of its IDs. Each has its own statements, because PostgreSQL plans
+ * a prepared statement without regard to its values. Only one condition selects the rows of the index:
+ * `active` sandboxes are few, and metadata is usually more selective than a name, and a name more than an
+ * image.
  */
 const sources = {
   active: ({ accountId }: Listed) => sql<boolean>`

@@ -1,5 +1,5 @@
 /**
- * The table `secret`. Only this file writes to it, except that a trigger deletes a destroyed sandbox's
+ * The `secret` table. Only this file writes to it, except that a trigger deletes a destroyed sandbox's
  * secrets.
  */
 import { sql } from 'kysely'

@@ -9,8 +9,8 @@ export const now = sql<Date>`sandlot_now()`
 export const nowOnce = sql<Date>`(select sandlot_now())`
 
 /**
- * SQL condition for a sandbox that is destroyed, or that has expired and therefore counts as destroyed. An expired
- * sandbox cannot be extended, so the condition never becomes false again.
+ * SQL condition for a sandbox that is destroyed, or that has expired and therefore counts as destroyed. An
+ * expired sandbox cannot be extended, so the condition never becomes false again.
  */
 export const isEnded = sql<boolean>`(destroyed_at is not null or expires_at <= ${now})`
 
@@ -36,7 +36,10 @@ export interface Page {
 export const isOlder = (before: Page['before']) =>
   listed.or([sql<boolean>`${before}::text is null`, listed('id', '<', before)])
 
-/** A sandbox's billed time within [since, until), in milliseconds. Includes time in a replaced warm pod. */
+/**
+ * A sandbox's billed time within [since, until), in milliseconds. The time in a warm pod that was later
+ * replaced also counts.
+ */
 export const billedMs = (since: RawBuilder<Date>, until: RawBuilder<Date>): RawBuilder<number> =>
   sql<number>`(billed_ms(ready_at, destroyed_at, expires_at, ${since}, ${until}) +
     billed_ms(first_ready_at, first_ended_at, expires_at, ${since}, ${until}))`

@@ -38,7 +38,8 @@ class Marker {
 }
 
 /**
- * Must list its columns, because a prepared `select *` fails after a migration adds a column.
+ * Defines a prepared statement. The statement must list its columns, because a prepared `select *` fails
+ * after a migration adds a column.
  * @param name unique, because PostgreSQL stores the prepared statement under this name
  * @param build receives markers instead of values, and can use them only inside SQL
  */
@@ -59,7 +60,10 @@ export const statement =
 
 const markers: unknown = new Proxy({}, { get: (_, name) => new Marker(String(name)) })
 
-/** With a parameter, PostgreSQL could not prove that `status = 'running'` matches a partial index. */
+/**
+ * Writes constants into the SQL text. With a parameter, PostgreSQL could not prove that `status = 'running'`
+ * matches a partial index.
+ */
 class ConstantsInText extends OperationNodeTransformer implements KyselyPlugin {
   transformQuery: KyselyPlugin['transformQuery'] = ({ node, queryId }) => this.transformNode(node, queryId)
   transformResult: KyselyPlugin['transformResult'] = async ({ result }) => result

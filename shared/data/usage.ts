@@ -1,6 +1,6 @@
 /**
- * An account's usage is the billed time of its sandboxes. The table `usage_day` contains the usage of deleted
- * rows, and only this file writes to it.
+ * An account's usage is the billed time of its sandboxes. The `usage_day` table contains the usage of
+ * sandboxes whose rows have been deleted, and only this file writes to it.
  */
 import { sql } from 'kysely'
 import type { OverrideColumn } from './accounts.ts'
@@ -69,7 +69,7 @@ export interface SandboxUsage {
 }
 
 interface UsagePage extends Page {
-  /** Null means now. */
+  /** Time up to which usage is counted, so that all pages of a list are consistent. Null means now. */
   asOf: Date | null
 }
 
@@ -160,7 +160,7 @@ const fold = statement<{ ids: string[] }>()(
 )
 
 /**
- * Adds the usage of the deleted rows to the daily totals in the same statement.
+ * Deletes rows of old sandboxes, and adds their usage to the daily totals in the same statement.
  * @param of.before only sandboxes with smaller (older) IDs are deleted
  */
 export async function foldSandboxes(db: Queries, of: { before: string; limit: number }): Promise<void> {

@@ -1,5 +1,5 @@
 /**
- * The table `warm_pod`. Deleting a row claims its pod: only the process that deleted the row may assign or
+ * The `warm_pod` table. Deleting a row claims its pod: only the process that deleted the row may assign or
  * delete the pod.
  */
 import { sql } from 'kysely'
@@ -12,7 +12,7 @@ export type { WarmPodRow }
 
 const columns = ['name', 'image', 'fingerprint', 'born_at', 'ends_at', 'ready_at', 'uid'] as const
 
-/** Images and nodes change over time. */
+/** Maximum age of a warm pod that can be claimed, in milliseconds. Images and nodes change over time. */
 export const warmPodMs = 60 * 60_000
 
 const all = statement()('warm pods', (db) => db.selectFrom('warm_pod').select(columns).orderBy('born_at'))
@@ -82,6 +82,9 @@ const claim = statement<{ image: string; at: Date; until: Date }>()(
       .returning(['name', 'uid', 'born_at']),
 )
 
-/** The pod's deadline is not before the sandbox's expiry. Concurrent claims skip each other's locked rows. */
+/**
+ * Claims the oldest ready warm pod whose deadline is not before the sandbox's expiry. Concurrent claims skip
+ * each other's locked rows.
+ */
 export const claimWarmPod = (transaction: Queries, wanted: { image: string; at: Date; until: Date }) =>
   first(transaction.run(claim, wanted))

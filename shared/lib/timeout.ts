@@ -18,7 +18,10 @@ export async function withTimeout<T, L = undefined>(
   }
 }
 
-/** The underlying work is not cancelled. */
+/**
+ * The underlying work is not cancelled.
+ * @throws the signal's abort reason, or the error with which `work` rejects
+ */
 export async function untilAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   const { promise: aborted, reject } = Promise.withResolvers<never>()
   using _abort = addAbortListener(signal, () => reject(signal.reason))

@@ -1,4 +1,7 @@
-/** Above this number, the least recently used bucket is dropped, and its owner gets a full one. */
+/**
+ * Number of buckets at which the least recently used one is dropped. The owner of a dropped bucket gets a
+ * full one.
+ */
 const maxOwners = 10_000
 /** Buckets count thousandths of a token, so that each millisecond adds `perSecond` units. */
 const token = 1_000

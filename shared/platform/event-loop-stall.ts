@@ -40,8 +40,8 @@ export async function readPendingInput(): Promise<void> {
 }
 
 /**
- * After an event-loop stall, the timeout is postponed, so that data that has already arrived can be read
- * first.
+ * Sets a liveness timeout. After an event-loop stall, the timeout is postponed, so that data that has already
+ * arrived can be read first.
  * @returns a function that clears the timeout
  */
 export function whenSilentFor(ms: number, act: () => void): () => void {

@@ -5,7 +5,8 @@ export const defaultSeconds = 3
 /** All values are in milliseconds. */
 export interface LivenessTimeouts {
   /**
-   * Maximum time until a worker sends `100 Continue`. After that, the API sends the call to another worker.
+   * Maximum time to wait for a worker's `100 Continue`. If none arrives, the API sends the call to another
+   * worker.
    */
   handOver: number
   /**
@@ -60,8 +61,8 @@ export function livenessTimeoutsOf(seconds: number): LivenessTimeouts {
 }
 
 /**
- * After a longer stall, a worker refuses commands that were requested before it, because the API may already
- * have reported them as lost.
+ * Stall threshold. After a longer stall, a worker refuses commands that were requested before it, because the
+ * API may already have reported them as lost.
  * @param answerMs liveness timeout of the API that sent the command
  */
 export const stillMs = (answerMs: number): number => answerMs - 100

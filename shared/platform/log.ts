@@ -22,7 +22,9 @@ export function openLog(role: string, level: string, out: DestinationStream = pi
 /** The stack traces of these errors contain only Node functions, so they are not logged. */
 const brokenConnection = new Set<unknown>(['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE'])
 
-/** Database drivers attach query parameters to errors. */
+/**
+ * Returns the fields of an error that are safe to log. Database drivers attach query parameters to errors.
+ */
 function describeError(error: unknown) {
   if (!(error instanceof Error)) return { message: String(error) }
   const { code, sqlState } = error as { code?: unknown; sqlState?: unknown }
@@ -62,7 +64,7 @@ export function logRepeatable(
   log[level]({ err, ...ids, repeated: known?.repeated || undefined }, message)
 }
 
-/** Names, IDs and numbers in an error message differ between pods. */
+/** Replaces names, IDs and numbers in an error message, because they differ between pods. */
 const causeOf = (error: unknown): string =>
   (error instanceof Error ? `${error.name} ${error.message.split('\n')[0]}` : String(error)).replaceAll(
     /"[^"]*"|[\w.:-]*\d[\w.:-]*/g,

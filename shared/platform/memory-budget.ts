@@ -26,7 +26,10 @@ export interface MemoryLimits {
 const streamBytes = 128 * 1024
 /** Fraction of an account's limit that all unauthenticated requests share. A sign-up needs a few KiB. */
 const unauthenticatedShare = 1 / 4
-/** Extra fraction of the total limit that every account except the largest one may use. */
+/**
+ * Fraction by which all accounts together may exceed the total limit. Above the limit, the largest account is
+ * refused.
+ */
 const reserveShare = 1 / 4
 const logEveryMs = 10_000
 

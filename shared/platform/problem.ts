@@ -39,7 +39,9 @@ export const unavailable = (detail: string, cause?: unknown, members: Record<str
 export const cannotCreate = (reason: NonNullable<ProblemExtras['reason']>, detail: string) =>
   new Problem('unavailable', detail, { retryAfterSeconds: retrySeconds, reason })
 
-/** Neither client library has an error class for outages. */
+/**
+ * Reports whether PostgreSQL or Redis is unavailable. Neither client library has an error class for outages.
+ */
 export function isOutage(error: unknown): boolean {
   for (let at = error; at instanceof Error; at = at.cause) {
     if (at instanceof AggregateError) return at.errors.some(isOutage)

@@ -8,7 +8,9 @@ import type { TokenBuckets } from '../lib/token-buckets.ts'
 const pongIntervalMs = 10
 
 /**
- * Frames that have already been read from the socket, up to 100 KiB, are still emitted during a pause.
+ * Pauses while its owner exceeds the frame rate limit. Frames that have already been read from the socket, up
+ * to 100 KiB, are still emitted.
+ *
  * Requires `allowSynchronousEvents: false`, which emits one frame per event-loop iteration.
  */
 export class RateLimitedWebSocket extends WebSocket {

@@ -104,8 +104,8 @@ function reportOutage(redis: Redis, log: Logger) {
 }
 
 /**
- * Evictions would lose jobs.
- * @returns undefined if there is no problem or Redis does not permit CONFIG
+ * Checks that Redis does not evict keys, because evictions would lose jobs.
+ * @returns a description of the problem, or undefined if there is none or Redis does not permit CONFIG
  */
 export async function wrongEvictionPolicy(redis: Redis): Promise<string | undefined> {
   const reply = await redis.config('GET', 'maxmemory-policy').catch(() => [])

@@ -13,8 +13,8 @@ const maxUnanswered = 8
 const lingerMs = 2_000
 
 /**
- * Many clients read the response only after they have sent the entire body, and closing a connection with
- * unread bytes can discard the response.
+ * Limits on reading the rest of a request body after the response. Many clients read the response only after
+ * they have sent the entire body, and closing a connection with unread bytes can discard the response.
  *
  * If the body is longer than 256 KiB or of unknown length, the connection is not reused, and everything after
  * another 256 KiB is dropped unparsed. After 15 s or 64 MiB, the connection is closed.
@@ -47,8 +47,8 @@ export function limitRequest(request: IncomingMessage, response: ServerResponse)
 }
 
 /**
- * Calls back immediately if the response is complete or its connection closed. A plain 'close' listener that
- * is added after an `await` might never be called.
+ * Calls back when a response is complete or its connection closes, even if either has already happened. A
+ * plain 'close' listener that is added after an `await` might never be called.
  */
 export function onceClosed(response: ServerResponse, callback: () => void): void {
   if (response.closed) callback()
@@ -59,8 +59,8 @@ const hasBody = ({ headers }: IncomingMessage): boolean =>
   'transfer-encoding' in headers || 'content-length' in headers
 
 /**
- * Node's HTTP parser continues to create requests from the last read after its socket is destroyed. Returning
- * 2 signals a protocol upgrade, which stops the parser.
+ * Stops Node's HTTP parser, which otherwise creates requests from the last read after its socket is
+ * destroyed. Returning 2 signals a protocol upgrade, which stops the parser.
  */
 function stopParsing(socket: Socket): void {
   const { parser } = socket as Socket & { parser?: { onIncoming: () => number } }
@@ -68,7 +68,8 @@ function stopParsing(socket: Socket): void {
 }
 
 /**
- * A token bucket of 1,024 chunks, to which every 16 bytes and every 5 ms add one.
+ * Limits the number of chunks with a token bucket of 1,024, to which every 16 bytes and every 5 ms add one
+ * token.
  * @param now the time of a monotonic clock, in milliseconds
  * @returns a function to call with the byte count of each chunk; it returns true if the body exceeds the
  *   limit

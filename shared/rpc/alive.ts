@@ -1,4 +1,4 @@
-/** TLS authenticates the worker that responds. */
+/** Liveness checks of workers. TLS authenticates the worker that responds. */
 import { type Agent, get } from 'node:https'
 import { readPendingInput } from '../platform/event-loop-stall.ts'
 import { type Callee, provenTo } from './channel.ts'

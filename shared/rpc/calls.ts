@@ -1,6 +1,6 @@
 /**
- * Over HTTP, a slow reader blocks the command, and a disconnect is noticed immediately. `bench/transport.ts`
- * compares HTTP with jobs and Redis streams.
+ * RPCs from the API to a worker, over HTTP. A slow reader blocks the command, and a disconnect is noticed
+ * immediately. `bench/transport.ts` compares HTTP with jobs and Redis streams.
  *
  * The API sends the body of a call only after the worker's `100 Continue`. A frozen worker therefore never
  * receives a command that the API has sent to another worker.
@@ -64,7 +64,10 @@ export interface Calls {
 }
 export type CallName = keyof Calls
 
-/** If the request body is the client's data, the arguments are sent in a header and must be small. */
+/**
+ * Calls that stream bytes in one or both directions. If the request body is the client's data, the arguments
+ * are sent in a header and must be small.
+ */
 export interface Streams {
   execEvents: { args: StartExec }
   followExec: { args: OneExec & { lastEventId?: string | undefined } }

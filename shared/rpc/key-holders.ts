@@ -1,4 +1,7 @@
-/** Operators who rotate keys compare these fingerprints with `npm run admin -- keys`. */
+/**
+ * Fingerprints of the keys that each process uses. Operators who rotate keys compare them with `npm run admin
+ * -- keys`.
+ */
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import type { Redis } from 'ioredis'
@@ -18,7 +21,7 @@ const Fingerprints = z.array(z.string().regex(fingerprint)).max(100)
 const KeyHolder = z.object({
   kind: z.enum(['api', 'worker']),
   place: z.string().regex(/^[\w.-]{1,255}:\d{1,10}$/),
-  /** Fingerprints in the order of the setting. The first key signs and seals. */
+  /** Fingerprints in the order of the keys in the setting. The first key signs and seals. */
   keys: z.object({ JWT_SECRET: Fingerprints, SECRETS_KEY: Fingerprints, RPC_KEY: Fingerprints }),
 })
 export type KeyHolder = z.output<typeof KeyHolder>

@@ -26,11 +26,15 @@ export interface ListedWorker extends WorkerEntry {
 }
 
 export const announceEveryMs = 1_000
-/** A worker that cannot reach Redis may still be alive, and its address is needed for liveness checks. */
+/**
+ * How long an entry is kept after its last renewal. A worker that cannot reach Redis may still be alive, and
+ * its address is needed for liveness checks.
+ */
 const keptMs = 3_600_000
 /**
- * An attacker who controls Redis can replay an entry for this long. A replay only makes a dead worker appear
- * alive, because no other process can respond to its RPCs (channel.ts).
+ * Maximum difference between an entry's signed timestamp and the local clock. An attacker who controls Redis
+ * can replay an entry for this long. A replay only makes a dead worker appear alive, because no other process
+ * can respond to its RPCs (channel.ts).
  */
 const replayMs = 60_000
 const key = 'sandlot:workers'
@@ -136,8 +140,8 @@ function warnOfForgery(log: Logger) {
 export const takesCalls = ({ isDraining }: WorkerEntry): boolean => !isDraining
 
 /**
- * Rendezvous hashing, so that all processes compute the same order. The first worker is the sandbox's slot
- * owner.
+ * Orders workers by rendezvous hashing, so that all processes compute the same order. The first worker is the
+ * sandbox's slot owner.
  *
  * Only the end of the ID is hashed, which a sandbox shares with the warm pod that it claimed.
  * @param id a sandbox ID or the name of a warm pod

@@ -42,7 +42,10 @@ name is printed, with sizes in bytes and RFC 3339 times.`,
   },
 })
 
-/** Omits names that start with a dot, and everything below them. The first entry is in the listed folder itself. */
+/**
+ * Omits names that start with a dot, and everything below them. The first entry is in the listed folder
+ * itself.
+ */
 function visible(entries: ListedEntry[]): ListedEntry[] {
   const [{ name = '', path: first = name } = {}] = entries
   const below = first.length - name.length

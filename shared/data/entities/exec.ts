@@ -9,7 +9,10 @@ export const Exec = defineEntity({
     id: p.text().primary(),
     sandbox_id: p.text(),
     worker_id: p.text(),
-    /** The leader of the command's process group. In a slot, this is the shell that waits for the command. */
+    /**
+     * The leader of the command's process group. If the command runs in a slot, the leader is the slot's
+     * shell.
+     */
     pid: p.integer().nullable(),
     idempotency_key: p.text().nullable(),
     request_hash: p.blob().$type<Buffer>().nullable(),

@@ -1,6 +1,6 @@
 import { defineEntity, p } from '@mikro-orm/core'
 
-/** The table `exec` stores the keys of commands. */
+/** Idempotency keys of requests that create sandboxes. The `exec` table stores the keys of commands. */
 export const IdempotencyKey = defineEntity({
   name: 'IdempotencyKey',
   tableName: 'idempotency_key',
