@@ -34,7 +34,7 @@ const withRounds = ['test/drivers/kubernetes-isolation.test.ts']
 /** Suites for the local driver only, which `--driver kubernetes` skips. test/start/suites.test.ts checks this list. */
 export const onlyLocal = [
   'test/migrate.soak.ts',
-  'test/api/{clients,exec-endless-output}.soak.ts',
+  'test/api/{clients,exec-endless-output,extension-race}.soak.ts',
   'test/api/{outages,process,redis-failover,stop}.test.ts',
   'test/cli/*.soak.ts',
   'test/cli/picker-on-a-terminal.test.ts',
