@@ -51,7 +51,7 @@ const mayImport: Record<string, string[]> = {
   test: ['api', 'workers', 'shared', 'cli', 'migrations', 'scripts'],
 }
 
-test('the source files and their imports are found', () => {
+test('the structure tests find the source files and their imports', () => {
   expect(files.length).toBeGreaterThan(60)
   expect(imports).toContainEqual({
     from: 'api/main.ts',

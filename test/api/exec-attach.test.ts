@@ -72,7 +72,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     await line.end()
   })
 
-  test('Ctrl-C interrupts the program that runs in the shell, but not the shell', async () => {
+  test('Ctrl-C interrupts the program running in the shell, but not the shell', async () => {
     const line = await shell()
     // The output shows that the command is in the foreground. Earlier, the shell would ignore Ctrl-C.
     line.type("sh -c 'echo has-it-$((1+1)); exec sleep 1000'\n")

@@ -47,7 +47,7 @@ describeOnBothDrivers('a raw file', (driver) => {
       expect(await contentOf('old')).toBe('old')
     })
 
-    test('a write whose condition holds replaces the file', async () => {
+    test('a conditional write replaces the file if its condition holds', async () => {
       expect((await write('first', { 'if-match': '*' })).status).toBe(412)
       expect((await write('first', { 'if-none-match': '*' })).status).toBe(201)
       expect((await write('first', { 'if-match': '*' })).status).toBe(201)

@@ -95,7 +95,7 @@ describeConcurrently('Redis', () => {
     await world.eventually(async () => (await refused(call())).status === 404, recoverMs)
   })
 
-  test('requests that need Redis receive 503 while Redis has no free memory', async () => {
+  test('requests that need Redis receive 503 while Redis is out of memory', async () => {
     const alice = await world.account()
     await world.redis.config('SET', 'maxmemory', '1')
     expectUnavailable(await refused(alice.call('createSandbox')))

@@ -65,7 +65,7 @@ describe('process start', () => {
 })
 
 describe('process shutdown', () => {
-  test('a shutdown completes running requests and refuses new ones', async () => {
+  test('a process that shuts down completes its running requests and refuses new ones', async () => {
     await using world = await startWorld()
     const alice = await world.account()
     const { body } = await alice.call('createSandbox')

@@ -71,7 +71,7 @@ beforeAll(async () => {
   endedMs = performance.now() - startedAt
 })
 
-test('a stopping process exits by itself before its grace period ends', () => {
+test('a process that is shutting down exits before its grace period ends', () => {
   expect(endedWith).toBe(0)
   expect(endedMs).toBeGreaterThan(12_000)
   expectDurationBelow(endedMs, graceMs)

@@ -278,7 +278,7 @@ describe('hostile archives', () => {
   })
 })
 
-test('packing and unpacking preserve modes, links, times and the exact bytes of names', async () => {
+test('packing and unpacking preserve modes, links, timestamps and non-UTF-8 names', async () => {
   const source = join(outside, 'source')
   const at = (path: string | Buffer) => Buffer.concat([Buffer.from(`${source}/`), Buffer.from(path)])
   mkdirSync(at('sub/empty'), { recursive: true })

@@ -139,7 +139,7 @@ test('a second SIGTERM makes the client exit even if the command keeps running',
   expect(code).toBe(143)
 })
 
-test("a killed client's command is killed after the requested grace period", async () => {
+test('after a client is killed, its command keeps running only for the requested grace period', async () => {
   const { signal } = await exec(['-n', '--grace', '100ms', '-c', 'echo up; sleep 775'], {
     onStart: (child) => child.stdout!.once('data', () => child.kill('SIGKILL')),
   })

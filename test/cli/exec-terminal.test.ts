@@ -58,7 +58,7 @@ test('exec rejects -t with --background and starts nothing', async () => {
   expect((await user.run(['ps', '--quiet'])).stdout).toBe('')
 })
 
-test('exec starts a new line to report that the session of a shell has ended', async () => {
+test("exec reports on a new line that the shell's session has ended", async () => {
   const other = (await user.run(['session', 'create'])).stdout.trim()
   const shell = openClient(['-s', other, '-it', '--', 'sh'])
   await shell.shows('$ ')
@@ -68,7 +68,7 @@ test('exec starts a new line to report that the session of a shell has ended', a
 })
 
 // Concurrent, because the tests mostly wait.
-test.concurrent('exec suggests -it when a shell that was started without this option exits immediately', async () => {
+test.concurrent('exec suggests -it when a shell started without it exits immediately', async () => {
   const shell = openClient(['sh'])
   await shell.shows('run `sandlot exec -it -- sh`.')
   await expectExit(shell, 0)

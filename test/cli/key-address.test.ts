@@ -189,7 +189,7 @@ test('doctor and config show print the address of each saved key', async () => {
   )
 })
 
-test('the picker asks for a key when the address belongs to a different service', async () => {
+test('the picker prompts for a key when the address belongs to a different service', async () => {
   await using at = await startPeers()
   using screen = openScreen(
     [process.execPath, clientPath],

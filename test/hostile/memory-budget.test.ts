@@ -22,7 +22,7 @@ const refusal = (work: () => void) => {
   throw new Error('the reservation was not rejected')
 }
 
-test("one limit applies to an account's memory of all kinds", () => {
+test('one limit covers all kinds of memory that an account uses', () => {
   const { memoryBudget } = open()
   const request = memoryBudget.open('acc_1', 'requests')
   const stdin = memoryBudget.open('acc_1', 'stdin')
@@ -51,7 +51,7 @@ test('a released reservation counts as zero, and releasing it again has no effec
   expect(memoryBudget.sums.requests).toBe(0)
 })
 
-test('bytes that move to a different kind count only once', () => {
+test('memory that moves from a request to its stdin counts only once', () => {
   const { memoryBudget } = open()
   const request = memoryBudget.open('acc_1', 'requests')
   request.add(ofAccount)

@@ -100,7 +100,7 @@ test('no calls are sent to a worker without a validly signed registry entry', as
   await world.redis.hdel('sandlot:workers', id, forged)
 })
 
-test('a replayed registry entry attracts no calls', async () => {
+test('no call reaches an attacker who replays a registry entry', async () => {
   using spy = await eavesdrop()
   const { rpcKeys } = world.settings
   // An attacker at a worker's address has a valid entry, but not the key.

@@ -110,7 +110,7 @@ describe('rejected bodies that are incomplete', () => {
   })
 })
 
-test('aborting a request ends its wait for a notification', async () => {
+test('a request that waits for a notification stops waiting when it is aborted', async () => {
   const subscriber = connectRedis(world.plugs.redis.url, 'retry', pino({ enabled: false }))
   const notifications = new Notifications(subscriber)
   const request = new AbortController()

@@ -119,7 +119,7 @@ const countsOf = (text: string): OutputOffset => {
   return { stdout, stderr: text.length - stdout }
 }
 
-test('a reader at any offset receives the same output as from a plain list', async () => {
+test('a reader receives exactly the output that follows its offset', async () => {
   await fc.assert(
     fc.asyncProperty(plainWrites, fc.nat(), fc.integer({ min: 8, max: 100_000 }), async (all, pick, bite) => {
       const log = new OutputLog()
@@ -204,7 +204,7 @@ test.each([
   expect(command.log.total.stdout + command.log.total.stderr).toBe(100_000)
 })
 
-test('output that alternates between streams counts by its memory use', async () => {
+test('output that alternates between streams counts with the memory that it uses', async () => {
   const log = new OutputLog()
   const most = 128 * 1024
   log.limitUnread(most)
