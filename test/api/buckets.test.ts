@@ -209,7 +209,7 @@ describe('buckets per address', () => {
     return world.apis.indexOf(strict)
   }
 
-  test('counts sign-ups by peer address and ignores X-Forwarded-For', async () => {
+  test('without a trusted proxy, counts sign-ups by peer address and ignores X-Forwarded-For', async () => {
     const api = await startStrict({})
     const first = await signUp('{}', { api, from: '127.0.0.2' })
     expect(first.headers).toMatchObject({ 'x-ratelimit-limit': '3', 'x-ratelimit-remaining': '2' })

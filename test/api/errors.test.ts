@@ -48,7 +48,7 @@ const triggers: Record<ErrorCode, Trigger> = {
   origin_not_allowed: async (alice) =>
     calling(alice, 'getAccount', { headers: { origin: 'https://elsewhere.example' } }),
   host_not_allowed: async (alice) => {
-    // `fetch` sends this header for a URL with this name, and does not let callers set it.
+    // `fetch` derives the Host header from the URL and does not let callers set it.
     const headers = { authorization: `Bearer ${alice.key}`, host: 'elsewhere.example' }
     return { name: 'getAccount', call: refused('/v1/account', { headers }) }
   },

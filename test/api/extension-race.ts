@@ -11,7 +11,7 @@ import { seed } from '../support/seed.ts'
 import type { World } from '../support/world.ts'
 
 const concurrency = 30
-/** A sandbox without a pod is left alone until it is 5 s old. */
+/** Small, because the reconciler leaves a sandbox without a pod alone only until it is 5 s old. */
 const maxExtensions = 3
 
 export const raceEnv = {
@@ -55,7 +55,7 @@ export async function raceExtensions(world: World, extensions: number): Promise<
       outcomes.extended += extended.length
       outcomes.refused += 2 - extended.length
       if (extended.length === 2) continue
-      // One is refused and one is not only if the first extends the sandbox and the second comes a second later.
+      // If only one was refused, it arrived after the extended sandbox had expired again.
       const { body } = await alice.call('getSandbox', { params: { id } })
       expect(body).toMatchObject({ state: 'destroyed', expires_at: expiresAt, destroyed_at: expiresAt })
       return

@@ -130,7 +130,7 @@ describeConcurrently('Redis', () => {
     expect(ran.body.stdout).toBe('on\n')
   })
 
-  test('if Redis might evict jobs, no process starts and running processes report an error', async () => {
+  test('if Redis is configured to evict keys, new processes exit and running ones report an error', async () => {
     const running = [world.apis[0]!, world.workers[0]!]
     const hasLogged = ({ lines }: Process) => lines.some(({ msg }) => msg.includes('Set it to noeviction'))
     await world.redis.config('SET', 'maxmemory-policy', 'allkeys-lru')
@@ -274,7 +274,7 @@ describeConcurrently('PostgreSQL', () => {
     expect(found).toMatchObject({ status: 'exited', exit_code: 7, stdout: 'done\n' })
   })
 
-  test('when PostgreSQL and a worker fail together, only stored exit statuses are reported', async () => {
+  test('when PostgreSQL and a worker fail at the same time, only stored exit statuses are reported', async () => {
     const alice = await world.account()
     const params = { id: (await alice.call('createSandbox')).body.id }
     const body = { command: 'echo begun; sleep 2; exit 7' }

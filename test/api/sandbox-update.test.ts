@@ -4,7 +4,7 @@ import { type CallOptions, expectRefusal } from '../support/account.ts'
 import { describeOnBothDriversAtOnce } from '../support/drivers.ts'
 import { shareSandbox } from '../support/shared.ts'
 
-/** Only the requests of this file decide, because neither the reconciler nor a job runs during the tests. */
+/** The reconciler does not run during the tests, so only requests change or end sandboxes. */
 const env = {
   RECONCILE_INTERVAL_SECONDS: '3600',
   QUOTA_CONCURRENT_SANDBOXES: '10',

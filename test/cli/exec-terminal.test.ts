@@ -238,7 +238,7 @@ test.each([
   expect(terminalType(ours)).toEqual(theirs)
 })
 
-test('exec -it forwards all input before the detach keys', () => {
+test('exec -it forwards all input typed before the detach keys', () => {
   const piece = fc.string({ unit: fc.constantFrom('a', 'b', 'c') })
   fc.assert(
     fc.property(fc.array(piece), (pieces) => {

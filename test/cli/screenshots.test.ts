@@ -1,4 +1,4 @@
-/** Draws the pictures for README and docs/cli.md (`npm run docs -- --pictures`). */
+/** Renders the pictures for README and docs/cli.md (`npm run docs -- --pictures`). */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'

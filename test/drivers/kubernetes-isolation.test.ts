@@ -163,7 +163,7 @@ describe.skipIf(!hasCluster)('cluster isolation', () => {
     await workers.delete(pod)
   })
 
-  test('npm run cluster can be run again, and can block egress', async () => {
+  test('running npm run cluster again with egress set to none blocks egress', async () => {
     const prepare = (egress: Egress) =>
       installCluster({ kubeconfig: adminKubeconfig!, namespace: world.namespace, egress })
     const readRules = async () => {

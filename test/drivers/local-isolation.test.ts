@@ -133,7 +133,7 @@ describe('local isolation', () => {
     expect(readStat(agentPid(pod.name))![19]).not.toBe(agent[19])
   })
 
-  test("recreates a sandbox's pipes after they were removed, closed or replaced", async () => {
+  test("recreates a sandbox's pipes after they have been removed, closed or replaced", async () => {
     const { pod, driver } = await createReady()
     const folder = '/run/sandlot/pipes'
     for (const harm of [

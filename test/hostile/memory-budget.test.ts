@@ -78,7 +78,7 @@ test('when memory runs low, the account using the most is rejected first', () =>
   first!.add(900)
   second!.add(900)
   third!.add(700)
-  // The budget is used up. Small accounts may still use part of the reserve.
+  // The total budget is used up, but small accounts may still use part of the reserve.
   expect(refusal(() => first!.add(10))).toMatchObject({ code: 'rate_limited', retryAfterSeconds: 2 })
   small!.add(300)
   third!.add(100)

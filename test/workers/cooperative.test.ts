@@ -29,7 +29,7 @@ async function longestRound(work: () => Promise<unknown>): Promise<number> {
   return longest
 }
 
-test('cooperative work yields to the event loop, however much work there is', async () => {
+test('cooperative work regularly yields to the event loop, however much work there is', async () => {
   const content = Buffer.alloc(limits.editBytes / 2, 'a')
   const replaced = () =>
     runCooperatively('alice', replaceExact(content, { old: 'a', new: 'bc', replaceAll: true }))

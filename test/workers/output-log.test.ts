@@ -163,7 +163,7 @@ test('a reader receives exactly the output that follows its offset', async () =>
   )
 })
 
-test('a reader with an invalid offset skips that number of bytes, and then reports correct offsets', async () => {
+test('a reader at an offset that never existed skips that many bytes and ends at the correct offset', async () => {
   const log = new OutputLog()
   for (let round = 0; round < 100; round++)
     await log.append(round % 2 ? 'stdout' : 'stderr', Buffer.from('ab'))

@@ -29,7 +29,7 @@ async function bytesOf(stream: Readable): Promise<Buffer> {
   return Buffer.concat(chunks)
 }
 
-test('the parser reads a line across chunk boundaries and rejects an endless one', async () => {
+test('the parser reads a line that spans several chunks, and rejects one that never ends', async () => {
   const text = fc.string({ unit: fc.constantFrom('1', '\n', '\x1e', 'x', '\0', ' '), maxLength: 600 })
   await fc.assert(
     fc.asyncProperty(text, cuts, async (text, lengths) => {

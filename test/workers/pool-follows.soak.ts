@@ -57,7 +57,7 @@ test(
   },
 )
 
-test('the pool refill waits up to 10 s for a cold create', aside, async () => {
+test('refilling the pool waits up to 10 s for a create that needs a new pod', aside, async () => {
   const size = 2
   await using world = await startWorld({
     env: {

@@ -110,7 +110,7 @@ test("a sandbox whose pod died long before the sandbox's TTL does not count as e
   expect(end(1795, 'unused')).toEqual([{ kind: 'replace', sandboxId: 'sbx_1', missingPod: 'sbx-1' }])
 })
 
-test("the plan deletes a destroyed sandbox's pod until the pod is confirmed to be gone", () => {
+test("the plan keeps deleting a destroyed sandbox's pod until the pod is confirmed to be gone", () => {
   const destroyed = row({ destroyed_at: ago(10), destroy_reason: 'requested' })
   expect(decided([destroyed], undefined)).toEqual([{ kind: 'delete', sandboxId: 'sbx_1' }])
 })

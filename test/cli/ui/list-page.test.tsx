@@ -83,7 +83,7 @@ test('a filter matches sessions that contain all of its words, ignoring case', (
   expect(shown('blue web')).toContain('No session matches the filter')
 })
 
-test('the session list draws only the sessions around the selected one, each on one row', () => {
+test('the session list shows only the sessions around the selected one, one per row', () => {
   const sessions = many(1000)
   const rows = drawRows(stateWith(sessions, { selected: sessions[500]!.id }))
   expect(rows).toHaveLength(24)
