@@ -239,7 +239,7 @@ export const mcp = family({
     errors: [],
   },
   resumeMcp: {
-    summary: 'Resume the event stream of a tool call after its connection broke',
+    summary: 'Resume the event stream of a tool call after the connection has broken',
     method: 'GET',
     path: '/v1/mcp',
     example: { headers: { 'last-event-id': 'eyJyZXF1ZXN0SWQiOjd9.3' } },

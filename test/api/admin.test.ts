@@ -136,7 +136,7 @@ test('admin reset-password ends all logins but keeps the API keys valid', async 
 })
 
 // Concurrent, because the reconciler ignores rows that are only seconds old.
-test.concurrent('a suspended account cannot use its sandboxes, keys or logins until it is resumed', async () => {
+test.concurrent('a suspended account cannot use its sandboxes, keys or logins until the suspension is lifted', async () => {
   const [alice, bob] = [await world.account(), await world.account()]
   const sandboxes = [await create(alice), await create(alice)]
   const bobs = await create(bob)

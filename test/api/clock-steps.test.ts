@@ -60,7 +60,7 @@ test.each([
   await world.eventually(() => world.account(), recoverMs)
 })
 
-test('an API process with a wrong clock bills correctly but finds no worker', async () => {
+test('an API process with a wrong clock finds no worker, but bills the correct time', async () => {
   const folder = join(world.folder, 'moved')
   mkdirSync(folder)
   const clock = join(folder, 'clock')

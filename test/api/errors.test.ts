@@ -224,7 +224,7 @@ test('an internal error reveals no details to the client and is logged with the 
   expect(JSON.stringify(line)).toContain('column')
 })
 
-test('a sandbox that fails to start reports the reason and is not billed', async () => {
+test('a sandbox that fails to start is not billed, and its error states the reason', async () => {
   await using broken = await startBroken()
   const alice = await broken.account()
   const refusal = await expectRefusal(alice.call('createSandbox'))

@@ -171,7 +171,7 @@ describeOnBothDrivers("a command's events", (driver) => {
     await world.eventually(async () => (await countOf('sleep 88[3]')) === 0, 5_000)
   })
 
-  test.concurrent('a command keeps running for the grace period that its client requested', async () => {
+  test.concurrent('a command whose client disconnects keeps running for the requested grace period', async () => {
     const events = await open({ command: 'echo up; sleep 4; touch survived', grace_ms: 60_000 })
     await events.until('stdout')
     await events.leave()

@@ -103,7 +103,7 @@ describeOnBothDriversAtOnce('exec', (driver) => {
     expect((await exec({ command: ['cat'] })).stdout).toBe('')
   })
 
-  test('a large stdin with arbitrary characters reaches the command unchanged', async () => {
+  test('a command receives a large stdin with arbitrary characters unchanged', async () => {
     const stdin = `\0${'"\\/\b\f\n\r\t\u007fé語🎈'.repeat(20_000)}end`
     const { stdout } = await exec({ command: 'sha256sum', stdin, env: { A: 'b' } })
     expect(stdout).toContain(createHash('sha256').update(stdin).digest('hex'))

@@ -74,7 +74,7 @@ describeOnBothDrivers('a raw file', (driver) => {
       return { response, status: response.status, bytes: Buffer.from(await response.arrayBuffer()) }
     }
 
-    test("a file's ETag is its SHA-256, and a client with the same file receives 304", async () => {
+    test("a file's ETag is its SHA-256, so a client that already has the file receives 304", async () => {
       expect((await read({})).response.headers.get('etag')).toBe(tagOf(bytes))
       for (const has of [tagOf(bytes), `W/${tagOf(bytes)}`, `"x", ${tagOf(bytes)}`, '*']) {
         const { status, response, bytes: sent } = await read({ 'if-none-match': has })

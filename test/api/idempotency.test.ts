@@ -75,7 +75,7 @@ test('accepts a retried create even if a new request with the same body would be
   await expect(alice.call('createSandbox', { body })).rejects.toMatchObject({ status: 400 })
 })
 
-test('a rejected create does not use up its Idempotency-Key', async () => {
+test('after a create is rejected, its Idempotency-Key can be used again', async () => {
   const alice = await world.account()
   await world.db.query('update account set concurrent_limit = 0 where id = ?', [alice.id])
   const create = () => alice.call('createSandbox', { headers: keyed('k5', asynchronously) })

@@ -57,7 +57,7 @@ test.concurrent('a client can resume a broken stream at a different API process'
   await client.close()
 })
 
-test.concurrent('a command continues after the API process that received the call exits', async () => {
+test.concurrent('a command continues after the API process that received the tool call exits', async () => {
   const other = await world.startApi()
   const { client } = await connect(alice, { to: world.apis.indexOf(other), backTo: 0 })
   const answer = callTool(client, 'exec', waiting('killed'))

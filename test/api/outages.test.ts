@@ -342,7 +342,7 @@ describeConcurrently('of two workers', () => {
     expect((await run('sleep 1; cat ran')).stdout).toBe('once\nonce\n')
   })
 
-  test('if a frozen worker does not accept a file, a different worker writes the complete file', async () => {
+  test('if a frozen worker does not accept an upload, a different worker writes the complete file', async () => {
     const alice = await world.account()
     const params = { id: (await alice.call('createSandbox')).body.id }
     const bytes = randomBytes(300_000)

@@ -156,7 +156,7 @@ describe('the concurrent quota', () => {
 describe('the monthly quota', () => {
   const newYear = Date.UTC(2027, 0, 1)
 
-  test("an account's own monthly quota takes precedence over the setting", async () => {
+  test('a monthly quota set for one account takes precedence over the setting', async () => {
     const alice = await world.account()
     await world.db.query('update account set concurrent_limit = 3, hours_limit = 0.5 where id = ?', [
       alice.id,

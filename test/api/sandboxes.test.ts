@@ -56,7 +56,7 @@ describe('create', () => {
     await world.eventually(async () => (await get(alice, body.id)).ready_at, 10_000)
   })
 
-  test('never returns the sandbox environment or stores it in plain text', async () => {
+  test("no response contains a sandbox's environment, and the database stores it encrypted", async () => {
     const alice = await world.account()
     const value = 'a value of "many" \'kinds\'\n$HOME'
     const { body } = await alice.call('createSandbox', { body: { env: { TOKEN: value } } })

@@ -271,7 +271,7 @@ describe('hostile archives', () => {
     expect(skipped.lines[0]!.length).toBeLessThan(300)
   })
 
-  test('unpacking creates links one at a time without keeping them all in memory', async () => {
+  test('unpacking creates 500 links one at a time, without keeping them all in memory', async () => {
     const links = Array.from({ length: 500 }, (_, index) => ({ path: `link${index}`, linkpath: 'to' }))
     await unpack(archiveOf(links.map((link) => ({ type: 'SymbolicLink', ...link }))))
     expect(readdirSync(target)).toHaveLength(500)

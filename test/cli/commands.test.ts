@@ -159,7 +159,7 @@ async function onTerminal(args: string[], columns = 120): Promise<{ text: string
 }
 
 test.each(walk)(
-  'running $line prints the expected text and JSON',
+  'the command $line prints the expected text and JSON',
   async ({ line, piped, note, terminal, json }) => {
     const args = fill(line)
     const command = args.indexOf('--')

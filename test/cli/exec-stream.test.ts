@@ -85,7 +85,7 @@ test("exec without -n warns when it sends the shell's remaining stdin", async ()
   expect(await loop('-i')).toMatchObject({ code: 0, stdout: 'a\n', stderr: '' })
 })
 
-test('exec does not warn when it sends stdin that is meant only for the command', async () => {
+test('exec does not warn when it sends stdin that only the command was meant to read', async () => {
   const piped = await inShell(`printf 'b\\na\\n' | "$NODE" "$CLIENT" exec -- sort; true`)
   expect(piped).toMatchObject({ code: 0, stdout: 'a\nb\n', stderr: '' })
 })

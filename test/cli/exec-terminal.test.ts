@@ -200,7 +200,7 @@ test.concurrent('exec rejects invalid detach keys before it starts anything', as
   expect(terminal.screen()).toContain('--detach-keys "ctrl-1" is invalid')
 })
 
-test('a shell without a custom prompt shows the session name', async () => {
+test('a shell without a custom prompt shows the session name in its prompt', async () => {
   const made = await user.run(['session', 'create', '--name', 'web one', '--quiet'])
   const id = made.stdout.trim()
   const named = openClient(['-s', id, '-it', '--', 'sh'], world.url(), 'tmux-256color')
@@ -257,7 +257,7 @@ test('exec -it forwards all input typed before the detach keys', () => {
   )
 })
 
-test('exec sends stdin from a terminal only with -i', async () => {
+test('exec sends terminal input to the command only with -i', async () => {
   const without = openClient(['--', 'cat'])
   await expectExit(without, 0)
   const cat = openClient(['-i', '--', 'cat'])

@@ -41,7 +41,7 @@ describe.concurrent('sessions', () => {
     expect((await user.run(['session', 'rm', '--all', '--yes'])).code).toBe(0)
   })
 
-  test('an interrupted session create --wait creates nothing', async () => {
+  test('session create --wait creates no session if it is interrupted', async () => {
     using user = await users.newUser()
     await world.db.query('update account set hours_limit = 0 where email = ?', [user.email])
     const { code, stderr, json } = await user.run(

@@ -182,7 +182,7 @@ test('a call cannot be read, changed or replayed in transit', async () => {
   expect(ran.stdout).toBe(`${canary}\n`)
 })
 
-test("a forged job triggers only work that the sandbox's row requires", async () => {
+test("a forged job has no effect beyond what the sandbox's row requires anyway", async () => {
   const jobs = new Queue(queueName, { connection: world.redis as never, prefix: queuePrefix })
   const { id: sandboxId } = params
   const forged = [

@@ -232,7 +232,7 @@ test('a download receives its bytes unchanged even after newer output has replac
   expect(pieces.map(({ copy }) => copy().toString()).join('') === before).toBe(true)
 })
 
-test('one unread byte keeps only the block that contains it in memory', async () => {
+test('an unread byte keeps only its own block of the log in memory', async () => {
   const log = new OutputLog()
   await log.append('stdout', Buffer.alloc(4_000_000, 'a'))
   const pieces = log.pin('stdout', 2_000_000, 2_000_001)

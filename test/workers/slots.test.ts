@@ -327,7 +327,7 @@ describeInSandboxes('slots', (open) => {
       expect(most).toBe(5)
     })
 
-    test('after a failed pre-opening, the pool retries only when the sandbox is used', async () => {
+    test('after pre-opening a slot fails, the pool retries only when the sandbox is used', async () => {
       let tries = 0
       const driver = slowly({
         start: async () => {
