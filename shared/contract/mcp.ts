@@ -18,7 +18,7 @@ export const toolLimits = {
   listCharacters: 60_000,
 } as const
 
-/** Timing of the resumption of a tool call whose stream broke. */
+/** Timing for resuming a tool call whose stream has broken. */
 export const resumption = {
   /** How long the command keeps running without its client. */
   graceMs: 10_000,
