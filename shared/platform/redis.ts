@@ -6,7 +6,7 @@ const livenessMs = 3_000
 /** Heartbeats detect an outage or failover before a request fails. */
 const heartbeatMs = 1_000
 /**
- * Each heartbeat deletes this key. The key never exists, but a replica rejects the command, which reveals that it is a replica.
+ * Each heartbeat deletes this key. The key never exists, but a replica rejects the command, which reveals it.
  */
 const heartbeatKey = 'sandlot:beat'
 

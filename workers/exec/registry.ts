@@ -112,7 +112,7 @@ export class Commands {
   }
 
   /**
-   * Number of commands that are running, or that ended recently and whose exit status no client has received yet.
+   * Number of commands that are running, or that ended recently and whose exit status no client has received.
    */
   get pendingCount(): number {
     return this.pending().length
