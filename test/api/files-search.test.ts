@@ -45,7 +45,7 @@ describeOnEveryImageAtOnce('changing and searching files', ({ driver, env }) => 
     )
   })
 
-  test('an edit whose text occurs never or several times changes nothing and lists the candidates', async () => {
+  test('an edit whose text is missing or not unique changes nothing and lists the candidates', async () => {
     await create('several', 'a\nsame\nb\nsame\n  other(\n')
     await expect(edit({ path: 'several', old: 'same', new: 'x' })).rejects.toMatchObject({
       status: 409,

@@ -21,7 +21,7 @@ const storedCost = async (id: string) => {
   return costOf(row!.password_hash)
 }
 
-test('after the hash cost changes, a login takes equally long for unknown and known emails', async () => {
+test('after the hash cost changes, logins still take equally long for unknown and known emails', async () => {
   const old = await startApi(before)
   const alice = await world.account({ api: old })
   expect(await storedCost(alice.id)).toBe(before)

@@ -96,7 +96,7 @@ describeOnBothDrivers('sandbox ports', (driver) => {
     expect(line.received()).toBe('last words')
   })
 
-  test('a client that sends to a port must wait while the program does not read the data', async () => {
+  test('a client must wait while the program on the port does not read its data', async () => {
     const listener = await sh(
       "perl -MIO::Socket::INET -e '$s = IO::Socket::INET->new(LocalPort => 3001, Listen => 1); $c = $s->accept; sleep' " +
         '>/dev/null 2>&1 & echo $!',
