@@ -39,7 +39,7 @@ const workerCount = 2
 const creates = { atOnce: 32, offered: 200, aSecond: 200 }
 const sandboxesOfAccount = 100
 const reconcileIntervalSeconds = 10
-/** Milliseconds until unused slots are closed and a change has settled, and of the observation. */
+/** Milliseconds. `settle`: until unused slots are closed after a change. `steady`: how long to observe. */
 const ms = { settle: 62_000, steady: 31_000 }
 /** Number of pods on the node that dies. Fleets smaller than twice this number skip the test. */
 const deaths = podsOfNode
@@ -276,7 +276,7 @@ const countFailed = `select count(*)::int as failed from sandbox where destroy_r
 /**
  * Expected requests per second. Each worker sends one ping per second, and four requests and one or two
  * watches per pass.
- * All workers together send one paged list.
+ * In total, the workers send one paged list per pass.
  */
 const explainedASecond = (size: number) =>
   workerCount * (1 + 4 / reconcileIntervalSeconds + 4 / 25) +

@@ -18,7 +18,7 @@ export async function buildCli() {
   })
 }
 
-/** Returns the content of each file by file name. */
+/** Returns the contents of each file by file name. */
 async function bundle(outdir) {
   // Imported on demand, because the client loads this file before dependencies are installed.
   const { build, stop } = await import('esbuild')

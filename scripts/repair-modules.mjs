@@ -19,7 +19,7 @@ export function repairModules() {
 
 /**
  * Links node_modules/.bin/node to the bundled Node, because npm 10 omits this link.
- * If the bundled Node does not run here, the link must not hide the user's Node.
+ * If the bundled Node cannot run on this system, the link must not hide the user's Node.
  */
 function linkNode() {
   const path = join(binaries, 'node')

@@ -21,7 +21,7 @@ const packageOf = (file) => /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/.e
 export const readManifest = (folder) => JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8'))
 
 /**
- * Returns the content of THIRD-PARTY.txt.
+ * Returns the contents of THIRD-PARTY.txt.
  * @param {string} holder the product that contains the packages, such as `The client`
  * @param {string[]} folders the packages' folders
  * @throws {Error} if a package has no license

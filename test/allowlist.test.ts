@@ -61,7 +61,7 @@ describe('shell strings', () => {
   })
 })
 
-test('all commands are allowed without an allowlist, and none with an empty allowlist', () => {
+test('every command is allowed without an allowlist, and none with an empty one', () => {
   for (const command of ['rm -rf /', ['rm', '-rf', '/']]) {
     expect(decide(undefined, command)).toEqual({ allowed: true })
     expect(decide(null, command)).toEqual({ allowed: true })
@@ -121,7 +121,7 @@ describe('dangerous variables', () => {
     expect(affectsPrograms(name)).toBe(false)
   })
 
-  test('rejects dangerous secrets and sandbox variables with different messages', () => {
+  test('the rejection of a dangerous variable says how to remove it from a secret or a sandbox', () => {
     expect(refuseVariables('secret', { A: 1, LD_PRELOAD: 1 })?.reason).toMatch(
       /^The secret LD_PRELOAD .* name\.$/,
     )

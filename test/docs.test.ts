@@ -74,7 +74,7 @@ test.each(pages)('all client commands that the page %s names exist', (path) => {
   expect(missing.map(([words]) => words)).toEqual([])
 })
 
-test('.gitignore lists each file to which the pages write generated keys', () => {
+test('.gitignore lists every key file that the commands on the pages create', () => {
   const files = pages.flatMap((path) =>
     [...readPage(path).matchAll(/make-keys > (\S+)/g)].map(([, name]) => name!),
   )

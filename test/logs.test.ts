@@ -146,7 +146,7 @@ test('a disconnect during a download is logged with IDs and without a stack trac
   }
 })
 
-test('errors with the same cause are logged once every ten seconds', () => {
+test('errors with the same cause are logged at most once every ten seconds', () => {
   const lines: Line[] = []
   const log = openLog('worker', 'info', { write: (text) => void lines.push(JSON.parse(text)) })
   const fail = (pod: number, reason: string, now: number) =>

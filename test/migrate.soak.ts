@@ -8,7 +8,7 @@ import { cleanup, fillTables, forgetMigrations, growth, listWithOnline } from '.
 
 const rows = 2_000_000
 
-test('each create takes less than a second while large tables are being migrated', {
+test('every sandbox is created within a second while large tables are being migrated', {
   timeout: 1_200_000,
 }, async () => {
   await using world = await startWorld({

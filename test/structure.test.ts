@@ -51,7 +51,7 @@ const mayImport: Record<string, string[]> = {
   test: ['api', 'workers', 'shared', 'cli', 'migrations', 'scripts'],
 }
 
-test('the source files and their imports are found', () => {
+test('the structure tests find the source files and their imports', () => {
   expect(files.length).toBeGreaterThan(60)
   expect(imports).toContainEqual({
     from: 'api/main.ts',
@@ -133,7 +133,7 @@ test('source files are in subfolders, except those that connect the subfolders',
   ])
 })
 
-test('there are no import cycles, including dynamic imports', () => {
+test('there are no import cycles, even through dynamic imports', () => {
   const done = new Set<string>()
   const cycles: string[][] = []
   const visit = (file: string, way: string[]) => {
@@ -272,7 +272,7 @@ test('no file has more than 400 lines', () => {
   expect(long.map(([file]) => file)).toEqual([])
 })
 
-test('every abort listener also handles signals that are already aborted', () => {
+test('code that listens for an abort also handles a signal that is already aborted', () => {
   const listening = [...sources].filter(([file, text]) => {
     return ['api', 'workers', 'shared'].includes(folderOf(file)) && /addEventListener\(\s*'abort'/.test(text)
   })

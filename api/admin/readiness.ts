@@ -5,7 +5,7 @@ import { type Report, showColumns } from './report.ts'
 const Readiness = z.object({
   status: z.string(),
   parts: z.record(z.string(), z.string()),
-  /** Number of commands that the worker still serves. APIs omit it. */
+  /** Number of commands that run or whose exit status has not been delivered. Only workers report it. */
   execs: z.number().optional(),
 })
 
@@ -20,7 +20,9 @@ export async function showReadiness(address: string): Promise<Report> {
   const response = await fetch(`${address}/readyz`, { signal: AbortSignal.timeout(responseMs) }).catch(
     (error: Error) => {
       const reason = error.cause instanceof Error ? error.cause.message : error.message
-      throw new Error(`No process responds at ${address} (${reason}). Check INTERNAL_HOST and INTERNAL_PORT.`)
+      throw new Error(
+        `Nothing is responding at ${address} (${reason}). Check INTERNAL_HOST and INTERNAL_PORT.`,
+      )
     },
   )
   const readiness = Readiness.parse(await response.json())

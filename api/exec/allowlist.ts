@@ -30,7 +30,10 @@ export function assertStorable(
   if (decision) throw refused(decision)
 }
 
-/** Returns a rejection handler that counts commands refused by a worker. Only workers can check secrets. */
+/**
+ * Returns a rejection handler that counts commands refused by a worker. Stored variables and secrets are
+ * encrypted, so only workers can check them.
+ */
 export const countRefused =
   ({ context }: Pick<App, 'context'>, account: Pick<Caller, 'id'>) =>
   async (error: unknown): Promise<never> => {

@@ -100,7 +100,7 @@ export async function exitStatusWithoutWorker(
 function unknownYet({ key, execId }: StartedExec, cause: unknown): Problem {
   const lost = 'The worker that ran this command was lost, and the database is unavailable.'
   return key === undefined
-    ? unavailable(`${lost} Get the command later with its exec_id.`, cause, { exec_id: execId })
+    ? unavailable(`${lost} Retrieve the command's status later with its exec_id.`, cause, { exec_id: execId })
     : unavailable(`${lost} Retry the request with the same Idempotency-Key.`, cause)
 }
 

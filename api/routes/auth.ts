@@ -83,7 +83,7 @@ export const endSessions = route(sessions.endSessions, async ({ account: { id, g
   return undefined
 })
 
-/** @throws {Problem} `invalid_credentials` if the password is incorrect or the account was deleted */
+/** @throws {Problem} `invalid_credentials` if the password is incorrect or the account has been deleted */
 async function findOwner(
   app: App,
   id: string,

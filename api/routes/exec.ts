@@ -107,7 +107,7 @@ export const stopExec = route(contract.stopExec, async (call, app) => {
     .call('stopExec', { ...args, signal: call.query.signal }, options)
     .catch(
       reportUnresponsive(
-        'The signal may not have been delivered. Get the command to check whether it is still running.',
+        'The signal may not have been delivered. To see whether the command is still running, retrieve its status.',
       ),
     )
   return preferRow(withDefaults((await unlessForgotten(stopped)) ?? refuse('exec_finished', over)), row)

@@ -2,7 +2,7 @@
 
 const cleanups = new Set<() => Promise<void>>()
 let isLeaving = false
-/** Time limit for all cleanups together, in milliseconds. */
+/** Total time limit for all cleanups, in milliseconds. */
 const maxMs = 15_000
 
 export const isShuttingDown = (): boolean => isLeaving

@@ -65,7 +65,7 @@ export const attachHint = ({ sessionId }: Remote, execId: string) =>
 function pauseFor(error: unknown, retry: RetryPolicy): number | undefined {
   const isOver = isGone(error) || (error instanceof CliError && error.code === 'exec_finished')
   if (!isOver) return retry.afterFailure(error)
-  // The result may arrive shortly after the output. A command that still runs after that is about to be
+  // The result may arrive shortly after the output. A command that is still running after that is about to be
   // `lost`.
   const isFirst = retry.isFresh
   const pause = retry.afterFailure(error, true)

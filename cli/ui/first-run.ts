@@ -1,4 +1,4 @@
-/** Asks for the address and credentials, on the first run or after a rejected key. */
+/** Prompts for the address and credentials, on the first run or after a rejected key. */
 import { readAddress } from '../core/address.ts'
 import { createApi } from '../core/api.ts'
 import { noAccount, readKey, Settings } from '../core/settings.ts'

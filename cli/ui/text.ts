@@ -92,8 +92,8 @@ export function wrap(line: string, width: number): string[] {
 const isAscii = (text: string): boolean => /^[\x20-\x7e]*$/.test(text)
 
 /**
- * Splits text into graphemes. A combining mark may follow the last ASCII letter, so both are segmented
- * together.
+ * Splits text into graphemes. A combining mark may follow the last ASCII letter, so the letter is segmented
+ * with the mark.
  */
 function* segmentsOf(text: string): Generator<string> {
   for (const [run] of text.matchAll(/[\x20-\x7e]+(?=[\x20-\x7e]|$)|[\x20-\x7e]?[^\x20-\x7e]+/g)) {

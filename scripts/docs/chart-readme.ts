@@ -7,7 +7,7 @@ interface Value {
   description: string
 }
 
-/** @param values the content of deploy/chart/values.yaml */
+/** @param values the contents of deploy/chart/values.yaml */
 export const chartReadme = (values: string): string =>
   `# sandlot
 

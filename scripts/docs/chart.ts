@@ -20,7 +20,7 @@ const ofSandboxes =
 
 /**
  * Replaces the list of settings in the chart's values schema.
- * @param schema the content of deploy/chart/values.schema.json
+ * @param schema the contents of deploy/chart/values.schema.json
  */
 export function withSettings(schema: string): string {
   const values = JSON.parse(schema)

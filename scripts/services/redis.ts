@@ -37,7 +37,7 @@ export async function prepareRedis(options: RedisOptions, report: (line: string)
   const socket = redisSocket(options.socketDir)
   // A second server would silently take over the socket and write the same files.
   if ((await ask(socket, 'PING')) !== undefined) {
-    throw new Error(`A Redis server from a previous run still listens on ${socket}. Stop it first.`)
+    throw new Error(`A Redis server from a previous run is still listening on ${socket}. Stop it first.`)
   }
   const settings = {
     port: '0',

@@ -8,7 +8,7 @@ export const limits = {
   outputBytes: 1024 * 1024,
   /** Maximum amount of retained output per command. Older output is dropped. */
   keptBytes: 8 * 1024 * 1024,
-  /** Maximum amount of retained output for all commands of a sandbox together. Older output is dropped. */
+  /** Maximum total amount of retained output for all commands of a sandbox. Older output is dropped. */
   keptBytesOfSandbox: 16 * 1024 * 1024,
   /** Maximum amount of output that a connected reader has not read yet. At this limit, the command blocks. */
   unreadBytes: 4 * 1024 * 1024,
@@ -33,8 +33,8 @@ export const limits = {
    */
   listed: { depth: 32, entries: 10_000, paths: 10_000, matches: 1_000, bytes: 4 * 1024 * 1024 },
   /**
-   * Maximum length of a glob pattern, and of its brace alternatives together. With this limit, matching the
-   * slowest path takes less than 0.1 s.
+   * Maximum length of a glob pattern, and maximum total length of its brace alternatives. With this limit,
+   * matching the slowest path takes less than 0.1 s.
    */
   globCharacters: 1024,
   /** Length to which files/grep truncates a line. */

@@ -18,7 +18,7 @@ export const toolLimits = {
   listCharacters: 60_000,
 } as const
 
-/** Timing of the resumption of a tool call whose stream broke. */
+/** Timing for resuming a tool call whose stream has broken. */
 export const resumption = {
   /** How long the command keeps running without its client. */
   graceMs: 10_000,
@@ -239,7 +239,7 @@ export const mcp = family({
     errors: [],
   },
   resumeMcp: {
-    summary: 'Resume the event stream of a tool call after its connection broke',
+    summary: 'Resume the event stream of a tool call after the connection has broken',
     method: 'GET',
     path: '/v1/mcp',
     example: { headers: { 'last-event-id': 'eyJyZXF1ZXN0SWQiOjd9.3' } },

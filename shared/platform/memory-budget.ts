@@ -27,8 +27,8 @@ const streamBytes = 128 * 1024
 /** Fraction of an account's limit that all unauthenticated requests share. A sign-up needs a few KiB. */
 const unauthenticatedShare = 1 / 4
 /**
- * Fraction by which all accounts together may exceed the total limit. Above the limit, the largest account is
- * refused.
+ * Fraction by which the accounts' total may exceed the limit of the process. Above the limit, the account that
+ * uses the most is refused.
  */
 const reserveShare = 1 / 4
 const logEveryMs = 10_000
@@ -195,7 +195,7 @@ const tooMuch = (limit: number) =>
   new Problem(
     'rate_limited',
     `The account's open requests, unread responses, unread output and unread stdin may use ${limit} bytes in total. ` +
-      'Wait until one of them is complete, or transfer less data at the same time.',
+      'Wait until one of the requests is complete, or transfer less data at once.',
     { retryAfterSeconds: 1 },
   )
 
@@ -210,7 +210,7 @@ const shortOfMemory = () => unavailable('The service is low on memory. Try again
 
 function tooManyOpen(kind: LimitedKind, maxOpen: number): Problem {
   const details: Record<LimitedKind, string> = {
-    requests: `This account has ${maxOpen} open requests. Wait until one of them is complete.`,
+    requests: `This account has ${maxOpen} open requests. Wait until one of the requests is complete.`,
     streams: `This account has ${maxOpen} streamed responses open on one worker. Read one to the end or close it, then try again.`,
     uploads: `This account has ${maxOpen} uploads open on one worker. Finish or cancel one, then try again.`,
   }

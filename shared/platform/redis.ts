@@ -6,7 +6,8 @@ const livenessMs = 3_000
 /** Heartbeats detect an outage or failover before a request fails. */
 const heartbeatMs = 1_000
 /**
- * Each heartbeat deletes this key. It never exists, but a replica refuses the command and so reveals itself.
+ * Each heartbeat deletes this key. The key never exists, but a replica rejects the command and thereby reveals
+ * that it is a replica.
  */
 const heartbeatKey = 'sandlot:beat'
 

@@ -284,7 +284,7 @@ const limits = {
   RATE_LOGIN_ACCOUNT_PER_MINUTE: perMinute
     .default(10)
     .describe(
-      'Logins per email address per minute, from all IP addresses together. An IP address from which the account has logged in before is counted separately.',
+      'Logins per email address per minute, across all IP addresses. An IP address from which the account has logged in before is counted separately.',
     ),
 }
 
@@ -320,7 +320,7 @@ const processes = {
     .min(64)
     .default(256)
     .describe(
-      'The memory budget of all accounts together in one process, in MiB. The default suits a process with a memory limit of 1 GiB.',
+      'The total memory budget of all accounts in one process, in MiB. The default suits a process with a memory limit of 1 GiB.',
     ),
   DRAIN_SECONDS: whole.min(1).max(86_400).optional().meta({
     unset: '12 for an API, 20 for a worker',

@@ -37,7 +37,7 @@ const withinASecond = (probe: () => Promise<boolean>) => world.eventually(probe,
 
 const create = async (account: Account) => (await account.call('createSandbox')).body.id
 
-test('new account limits apply within a second, until --reset removes them', async () => {
+test('limits set for one account apply within a second, until --reset removes them', async () => {
   const alice = await world.account()
   const { body: before } = await alice.call('getAccount')
   const flags = ['--concurrent', '1', '--hours', '0.5', '--seconds', '7200']
@@ -76,7 +76,7 @@ test('new account limits apply within a second, until --reset removes them', asy
   })
 })
 
-test("the keys command shows fingerprints of each process's keys", async () => {
+test("admin keys shows the fingerprints of each process's keys", async () => {
   const { redisUrl, jwtSecrets } = world.settings
   const { code, stdout } = await adminWith({ REDIS_URL: redisUrl }, ['--json', 'keys'])
   expect(code).toBe(0)
@@ -88,7 +88,7 @@ test("the keys command shows fingerprints of each process's keys", async () => {
   expect(away).toMatchObject({ code: 1, stderr: expect.stringContaining('ECONNREFUSED') })
 })
 
-test('the ready command exits with 1 if the process is not ready', async () => {
+test('admin ready exits with 1 if the process is not ready', async () => {
   await using other = await startWorld({ workers: 0 })
   const ready = (process: { internalUrl: string }, ...args: string[]) =>
     adminWith({ INTERNAL_PORT: new URL(process.internalUrl).port }, ['ready', ...args])
@@ -107,20 +107,20 @@ test('the ready command exits with 1 if the process is not ready', async () => {
   expect(unreachable).toMatchObject({ code: 1, stderr: expect.stringContaining('INTERNAL_PORT') })
 })
 
-test('--help shows the command that started the program', async () => {
+test('admin --help shows the npm command in its usage line', async () => {
   const { code, stdout, stderr } = await admin('--help')
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   expect(stdout).toMatch(/^Usage: npm run admin -- \[--json\] COMMAND\n/)
 })
 
-test('end-sessions ends all logins of an account but keeps its API keys valid', async () => {
+test('admin end-sessions ends all logins of an account but keeps its API keys valid', async () => {
   const alice = await world.account()
   expect(await admin('end-sessions', alice.email)).toMatchObject({ code: 0 })
   expect(await codeOf(alice.call('listApiKeys'))).toBe('invalid_credentials')
   expect((await alice.call('getAccount')).status).toBe(200)
 })
 
-test('a password reset ends all logins but keeps the API keys', async () => {
+test('admin reset-password ends all logins but keeps the API keys valid', async () => {
   const alice = await world.account()
   const { code, stdout } = await admin('reset-password', alice.email, '--json')
   const { password, ...told } = JSON.parse(stdout)
@@ -136,7 +136,7 @@ test('a password reset ends all logins but keeps the API keys', async () => {
 })
 
 // Concurrent, because the reconciler ignores rows that are only seconds old.
-test.concurrent('a suspended account cannot use its sandboxes, keys or logins until it is resumed', async () => {
+test.concurrent('a suspended account cannot use its sandboxes, keys or logins until the suspension is lifted', async () => {
   const [alice, bob] = [await world.account(), await world.account()]
   const sandboxes = [await create(alice), await create(alice)]
   const bobs = await create(bob)
@@ -243,7 +243,7 @@ test('lists accounts with their state, sandboxes, used hours and limits', async 
   expect(lines.find((line) => line.startsWith(bob.email))).toMatch(/ suspended +0 +0\.00$/)
 })
 
-test('--json prints one JSON object for results and for errors', async () => {
+test('admin --json prints exactly one JSON object, even for an error', async () => {
   const alice = await world.account()
   await create(alice)
   const { email, id } = alice
@@ -279,7 +279,7 @@ test.each([
   [['accounts', 'a@b.c'], 2, 'accounts accepts no EMAIL.'],
   [['suspend', 'nobody@example.com'], 1, 'No account exists for nobody@example.com'],
   [['suspend', 'a@b.c', '--hours', '1'], 2, 'suspend has no option --hours'],
-] as const)('rejects the admin arguments %j with a readable message', async (args, code, words) => {
+] as const)('explains why it rejects the admin arguments %j', async (args, code, words) => {
   expect(await admin(...args)).toMatchObject({ code, stdout: '', stderr: expect.stringContaining(words) })
 })
 

@@ -67,7 +67,7 @@ test('rejects new sandboxes and secrets with dangerous variable names while an a
   await alice.call('createSecret', { body: secret })
 })
 
-test('the documented bypasses of the allowlist still work', async () => {
+test('the bypasses of the allowlist work as documented', async () => {
   const params = await create()
   await list(['find', 'sort'])
   expect(await run(params, ['find', '.', '-maxdepth', '0', '-exec', 'echo', 'ran', ';'])).toBe('ran\n')

@@ -27,7 +27,7 @@ const codeOf = (call: Promise<unknown>): Promise<string> =>
     (refusal: Refusal) => refusal.code,
   )
 
-test('an account has no allowlist before setting one or after clearing it', async () => {
+test('an account has no allowlist until it sets one, and none after clearing it', async () => {
   const alice = await world.account()
   expect((await alice.call('getAllowlist')).body).toEqual({ commands: null, warnings: [], refusals: [] })
   const commands = ['ls', '  git   status ', 'env', 'ls']
@@ -170,7 +170,7 @@ test('a new allowlist applies to a command that is waiting for its sandbox', asy
   expect(await outcome).toBe('command_not_allowed')
 })
 
-test('an empty allowlist does not block file requests', async () => {
+test('file requests are allowed even with an empty allowlist', async () => {
   const alice = await accountWith([])
   const params = await sandboxOf(alice)
   expect(await codeOf(alice.call('viewFile', { params, query: { path: 'a' } }))).toBe('unavailable')
@@ -178,7 +178,7 @@ test('an empty allowlist does not block file requests', async () => {
   expect(await codeOf(unknown)).toBe('not_found')
 })
 
-test('reports the number of rejections for each day of the last month', async () => {
+test('reports how many commands were refused on each day of the last month', async () => {
   const alice = await accountWith([])
   const params = await sandboxOf(alice)
   await world.db.query(

@@ -125,7 +125,7 @@ test('rejects an API key after its expires_at', async () => {
   })
 })
 
-test('many requests update last_used_at only once', async () => {
+test('last_used_at is updated only once a minute, even after many requests', async () => {
   const alice = await world.account()
   // The time of last use is written once a minute.
   const at = new Date()
@@ -232,7 +232,7 @@ describe('keys with scope run', () => {
 })
 
 describe('key rotation', () => {
-  test('a rotated key stays valid during the overlap', async () => {
+  test('the old key stays valid during the overlap after its rotation', async () => {
     const alice = await world.account()
     const { body: old } = await alice.call('createApiKey', {
       body: { name: 'ci', scope: 'run', expires_at: new Date(Date.now() + 86_400_000).toISOString() },
@@ -255,7 +255,7 @@ describe('key rotation', () => {
     await setClock(world.db, new Date(), { running: true })
   })
 
-  test('a key can be rotated again during the overlap', async () => {
+  test('an old key can be rotated again during the overlap', async () => {
     const alice = await world.account()
     const expires_at = new Date(Date.now() + 86_400_000).toISOString()
     const rotate = async (key_id: string) => (await alice.call('rotateApiKey', { params: { key_id } })).body

@@ -154,7 +154,7 @@ test.each<[string, (secret: string, subject: string) => string, string]>([
   await expect(alice.with({ token }).call('listApiKeys')).rejects.toMatchObject({ status: 401, code })
 })
 
-test('changing a password requires the current one and ends all other logins', async () => {
+test('changing the password requires the current password and ends all other logins', async () => {
   const alice = await world.account()
   const other = alice.with({ token: (await logIn(alice)).body.token })
   const next = { email: alice.email, password: 'quite a new password' }

@@ -59,7 +59,7 @@ const allowed = (outcomes: Outcome[]) => outcomes.filter(({ status }) => status 
 
 const refilled = (limit: number, ms: number) => Math.floor((ms * limit) / 60_000)
 
-test('each API process has its own buckets for reads and changes', async () => {
+test('each API process counts reads and changes in its own rate limit buckets', async () => {
   const alice = await world.account()
   const read = (api: number) => outcomeOf(alice.call('getSandbox', { params: { id: newSandboxId() }, api }))
   const first = await Promise.all(Array.from({ length: 200 }, () => read(0)))
@@ -92,7 +92,7 @@ test('concurrent requests succeed exactly as often as the bucket has tokens', as
   }
 })
 
-test('exactly one more request succeeds after the Retry-After delay', async () => {
+test('after the Retry-After delay, exactly one more request succeeds', async () => {
   const alice = await world.account()
   // One token per minute, so that only the moved clock refills the bucket.
   await world.db.query('update account set sandbox_ops_per_minute = 1 where id = ?', [alice.id])
@@ -104,7 +104,7 @@ test('exactly one more request succeeds after the Retry-After delay', async () =
   expect(allowed(outcomes)).toHaveLength(1)
 })
 
-test("accounts at one address have separate buckets, and an account's keys share one", async () => {
+test('all keys of an account share one rate limit bucket, separate from those of other accounts', async () => {
   const alice = await world.account()
   const bob = await world.account()
   const second = await alice.withNewKey()
@@ -166,7 +166,7 @@ test('each process limits reads and changes, even when Redis is unavailable', as
   expect((refusal as Refusal).retryAfter).toBeGreaterThan(50)
 })
 
-test('an in-process bucket refills steadily, and the least recently used bucket is evicted', () => {
+test('in-process buckets refill steadily, and the least recently used one is evicted first', () => {
   let now = 0
   const buckets = new TokenBuckets({ perSecond: 1, burst: 60 }, () => now)
   const take = (owner = 'a') => buckets.take(owner)
@@ -209,7 +209,7 @@ describe('buckets per address', () => {
     return world.apis.indexOf(strict)
   }
 
-  test('counts sign-ups by peer address and ignores X-Forwarded-For', async () => {
+  test('without a trusted proxy, counts sign-ups by peer address and ignores X-Forwarded-For', async () => {
     const api = await startStrict({})
     const first = await signUp('{}', { api, from: '127.0.0.2' })
     expect(first.headers).toMatchObject({ 'x-ratelimit-limit': '3', 'x-ratelimit-remaining': '2' })
@@ -317,7 +317,7 @@ describe('buckets in Redis', () => {
     }
   }
 
-  test("returns the correct Retry-After delay after a bucket's limit was lowered", async () => {
+  test("returns the correct Retry-After delay after a bucket's limit has been lowered", async () => {
     await withBuckets('lowered', async ({ key, take, refusal }) => {
       for (let n = 0; n < 60; n++) await take(60)
       const { retryAfterSeconds = 0 } = await refusal(1)

@@ -17,7 +17,7 @@ const say = async (account: Account, params: { id: string }) =>
   (await account.call('execCommand', { params, body: { command: 'echo on' } })).body.stdout
 const used = async (account: Account) => (await account.call('getAccount')).body.usage.milliseconds
 
-test('when the PostgreSQL clock steps back, intervals stay positive and quotas stay enforced', async () => {
+test('when the PostgreSQL clock steps back, no billed interval is negative and quotas still apply', async () => {
   const alice = await world.account()
   const params = await create(alice)
   await moveClock(world.db, -hourMs)
@@ -60,7 +60,7 @@ test.each([
   await world.eventually(() => world.account(), recoverMs)
 })
 
-test('an API process with a wrong clock bills correctly but finds no worker', async () => {
+test('an API process with a wrong clock finds no worker, but bills the correct time', async () => {
   const folder = join(world.folder, 'moved')
   mkdirSync(folder)
   const clock = join(folder, 'clock')

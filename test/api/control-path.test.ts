@@ -16,7 +16,7 @@ describeOnBothDrivers('a sandbox with damaged folders', (driver) => {
     'chmod 000 /run/sandlot/*',
     'rm -rf /run/sandlot/*/*; chmod 000 /run/sandlot/* /run /tmp /dev/shm',
     'chmod 000 /workspace; kill -9 $PPID',
-  ])('exec, file requests and resets still work after `%s`', async (harm, { onTestFinished }) => {
+  ])('commands, file requests and resets still work after `%s`', async (harm, { onTestFinished }) => {
     expect(await sh('mkdir -p folder && echo here >folder/file')).toMatchObject({ exit_code: 0 })
     onTestFinished(async () => {
       await exec({ command: 'chmod 1777 /tmp; chmod -R u+rwX /workspace; rm -f /workspace/new-*', cwd: '/' })
@@ -44,7 +44,7 @@ describeOnBothDrivers('a sandbox with damaged folders', (driver) => {
     }
   })
 
-  test('file requests in an inaccessible folder fail with permission_denied', async () => {
+  test('file requests for a folder without permissions fail with permission_denied', async () => {
     await sh('mkdir -p closed && echo x >closed/file && chmod 000 closed')
     const requests = [
       () => view('closed/file'),

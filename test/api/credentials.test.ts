@@ -81,7 +81,7 @@ describe.each(guarded)('%s', (name) => {
   })
 })
 
-test('finds the routes whose paths contain ids', () => {
+test('the following test covers the routes whose paths contain ids', () => {
   expect(withId).toEqual(expect.arrayContaining(['getSandbox', 'execCommand', 'revokeApiKey']))
 })
 

@@ -48,7 +48,7 @@ const triggers: Record<ErrorCode, Trigger> = {
   origin_not_allowed: async (alice) =>
     calling(alice, 'getAccount', { headers: { origin: 'https://elsewhere.example' } }),
   host_not_allowed: async (alice) => {
-    // `fetch` sends this header for a URL with this name, and does not let callers set it.
+    // `fetch` derives the Host header from the URL and does not let callers set it.
     const headers = { authorization: `Bearer ${alice.key}`, host: 'elsewhere.example' }
     return { name: 'getAccount', call: refused('/v1/account', { headers }) }
   },
@@ -224,7 +224,7 @@ test('an internal error reveals no details to the client and is logged with the 
   expect(JSON.stringify(line)).toContain('column')
 })
 
-test('a sandbox that fails to start reports the reason and is not billed', async () => {
+test('a sandbox that fails to start is not billed, and its error states the reason', async () => {
   await using broken = await startBroken()
   const alice = await broken.account()
   const refusal = await expectRefusal(alice.call('createSandbox'))

@@ -72,7 +72,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     await line.end()
   })
 
-  test('Ctrl-C interrupts the program that runs in the shell, but not the shell', async () => {
+  test('Ctrl-C interrupts the program running in the shell, but not the shell', async () => {
     const line = await shell()
     // The output shows that the command is in the foreground. Earlier, the shell would ignore Ctrl-C.
     line.type("sh -c 'echo has-it-$((1+1)); exec sleep 1000'\n")
@@ -109,7 +109,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     })
   })
 
-  test('an attached command without a terminal has separate output streams and receives EOF', async () => {
+  test('an attached command without a terminal has separate output streams, and its stdin can be closed', async () => {
     const execId = await start({ command: 'cat; echo err >&2; exit 2', background: true })
     const line = await open(execId)
     line.type(Buffer.from([0, 255, 10]))
@@ -231,7 +231,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     await again.shows('still here')
   })
 
-  test('ignores upgrade requests to a different protocol or on a different route', async () => {
+  test('ignores upgrade requests for other protocols or other routes', async () => {
     const response = await fetch(`${world.url()}/v1/openapi.json`)
     expect(response.status).toBe(200)
     const socket = newWebSocket(world, alice, '/v1/account')

@@ -111,7 +111,7 @@ describeOnBothDrivers('background commands', (driver) => {
     await expect(output(params, 'bytes=x')).rejects.toMatchObject({ status: 400, code: 'invalid_request' })
   })
 
-  test.concurrent('a background command is killed after a grace period without readers', async () => {
+  test.concurrent('a background command with a grace period is killed once it has had no reader for that long', async () => {
     const command = 'echo up; sleep 60'
     const alone = await start({ command })
     const followed = await start({ command, grace_ms: 2_000 })

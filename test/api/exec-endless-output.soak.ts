@@ -29,7 +29,7 @@ function expectNoGrowth(most: number[], mebibytes: number) {
 const printer = `i=0
 while [ $i -lt 1024 ]; do yes 'a line of output' | head -c ${mib}; i=$((i+1)); echo $i > progress; done`
 
-test('a command that prints 1 GiB to a stalled client blocks without filling memory', async () => {
+test('a command with 1 GiB of output waits for a stalled client without filling memory', async () => {
   const progress = async () => Number((await sh('cat progress')).stdout)
   const { hostname, port } = new URL(world.url())
   const socket = connect(Number(port), hostname)
@@ -61,7 +61,7 @@ test('a command that prints 1 GiB to a stalled client blocks without filling mem
   socket.destroy()
 })
 
-test('1 GiB of unread output is dropped and counted without filling memory', async () => {
+test('1 GiB of output that no client reads is dropped and counted without filling memory', async () => {
   const { body } = await alice.call('execCommand', {
     params,
     body: { command: ['head', '-c', `${1024 * mib}`, '/dev/zero'], background: true },

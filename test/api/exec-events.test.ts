@@ -130,7 +130,7 @@ describeOnBothDrivers("a command's events", (driver) => {
     expect(rest.at(-1)!.data).toMatchObject({ status: 'exited', exit_code: 0 })
   })
 
-  test.concurrent('a HEAD request does not make the command wait for a reader', async () => {
+  test.concurrent('a HEAD request for an event stream does not count as a reader that the command waits for', async () => {
     const command = ['sh', '-c', 'read go; head -c 12000000 /dev/zero']
     const { body } = await alice.call('execCommand', { params, body: { command, background: true } })
     const one = { ...params, exec_id: body.id }
@@ -171,7 +171,7 @@ describeOnBothDrivers("a command's events", (driver) => {
     await world.eventually(async () => (await countOf('sleep 88[3]')) === 0, 5_000)
   })
 
-  test.concurrent('a command keeps running for the grace period that its client requested', async () => {
+  test.concurrent('a command whose client disconnects keeps running for the requested grace period', async () => {
     const events = await open({ command: 'echo up; sleep 4; touch survived', grace_ms: 60_000 })
     await events.until('stdout')
     await events.leave()
@@ -193,7 +193,7 @@ describeOnBothDrivers("a command's events", (driver) => {
     expect(events[0]!.id).toBe(`${20_000_004 - kept.length}-0`)
   })
 
-  test('destroying a sandbox immediately ends its event streams with `killed`', async () => {
+  test('when a sandbox is destroyed, its event streams immediately report `killed` and end', async () => {
     const other = (await alice.call('createSandbox')).body.id
     const streams = await Promise.all(
       ['a', 'b'].map((word) => open({ command: `echo ${word}; sleep 60` }, { params: { id: other } })),

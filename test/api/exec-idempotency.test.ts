@@ -14,7 +14,7 @@ async function sandboxOf(account: Account) {
 const headers = { 'idempotency-key': 'once' }
 const count = { command: 'echo x >> runs; sleep 0.5; wc -l < runs; exit 4' } satisfies ExecRequest
 
-test('concurrent requests with the same key run one command and share its result', async () => {
+test('concurrent requests with the same Idempotency-Key run one command and share its result', async () => {
   const alice = await world.account()
   const params = await sandboxOf(alice)
   const answers = await Promise.all(
@@ -44,7 +44,7 @@ test('a retried request for events returns the same event stream from the beginn
   expect(second!.at(-1)!.data).toEqual(first!.at(-1)!.data)
 })
 
-test('rejects a used key for a different request, but accepts it in a different sandbox', async () => {
+test('rejects an Idempotency-Key that was used for a different request in the same sandbox', async () => {
   const alice = await world.account()
   const params = await sandboxOf(alice)
   const run = (command: string, at = params) =>
@@ -54,7 +54,7 @@ test('rejects a used key for a different request, but accepts it in a different 
   expect((await run('false', await sandboxOf(alice))).body.exit_code).toBe(1)
 })
 
-test('a large stdin is compared as part of the request', async () => {
+test('rejects an Idempotency-Key that is reused with a different large stdin', async () => {
   const alice = await world.account()
   const params = await sandboxOf(alice)
   const run = async (stdin: string) =>
@@ -66,7 +66,7 @@ test('a large stdin is compared as part of the request', async () => {
   await expect(run(`${stdin}two`)).rejects.toMatchObject({ status: 409, code: 'idempotency_conflict' })
 })
 
-test('a retry reaches the worker that runs the command, even if slot ownership changed', async () => {
+test('a retry reaches the worker that runs the command, even if another worker now owns the slots', async () => {
   const alice = await world.account()
   const params = await sandboxOf(alice)
   const body: ExecRequest = { command: 'echo x >> runs; while ! test -e go; do sleep 0.1; done; cat runs' }

@@ -3,7 +3,7 @@ import { shareSandbox } from '../support/shared.ts'
 
 const { world, alice, params } = shareSandbox()
 
-test('a command is reported as running while the worker registry is empty', async () => {
+test('a running command is not reported as lost while the worker registry is empty', async () => {
   const body = { command: ['sleep', '663'], background: true }
   const exec_id = (await alice.call('execCommand', { params, body })).body.id
   // Longer than the API caches the worker registry.

@@ -44,7 +44,7 @@ describeOnBothDrivers('a command that signals its shell', (driver) => {
     expect(await inRow(id)).toMatchObject({ ...lost, reason, duration_ms, stdout_bytes: 7, stderr_bytes: 0 })
   })
 
-  test('a command that kills its shell and keeps printing is ended before it is reported as lost', async () => {
+  test('a command that outlives its shell is killed before it is reported as lost', async () => {
     const { stdout, ...result } = await sh(
       'echo before; kill -9 $PPID; sleep 1.97; echo after; date >late; exit 5',
     )
@@ -53,7 +53,7 @@ describeOnBothDrivers('a command that signals its shell', (driver) => {
     expect(stdout).toMatch(driver === 'local' ? /^before\n$/ : /^before\n(after\n)?$/)
   })
 
-  test('a command that kills all visible processes is reported as lost, or as killed with its pod', async () => {
+  test('a command that kills every process it can see is reported as lost, or as killed if its pod dies', async () => {
     const at = { id: (await alice.call('createSandbox')).body.id }
     const box = inside(alice, at)
     const result = await box.sh(`kill -9 -1; ${sleep(7209)}`)
@@ -63,7 +63,7 @@ describeOnBothDrivers('a command that signals its shell', (driver) => {
     } else expect(result).toMatchObject({ status: 'killed', reason: 'pod_failed', exit_code: null })
   })
 
-  test('a command that leaves its session and kills its shell leaves no process behind', async () => {
+  test('a command that starts a new Unix session and kills its shell leaves no process behind', async () => {
     const result = await exec({ command: ['setsid', 'sh', '-c', `kill -9 $PPID; ${sleep(7202)}`] })
     expect(await countOf('slee[p] 7202')).toBe(0)
     expect(result).toMatchObject(lost)
@@ -117,13 +117,13 @@ describeOnBothDrivers('a command that signals its shell', (driver) => {
     expect(await sh('kill -SEGV 0; sleep 7206')).toMatchObject({ status: 'signaled', signal: 'SIGSEGV' })
   })
 
-  test('a command that suspends its shell is ended by its timeout', async () => {
+  test('the timeout ends a command that has suspended its shell', async () => {
     const result = await sh('kill -STOP $PPID; sleep 7207 & exit 3', { timeout_ms: 500 })
     expect(await countOf('slee[p] 7207')).toBe(0)
     expect(result).toMatchObject({ status: 'timed_out', exit_code: null, signal: null })
   })
 
-  test('KILL resumes a suspended shell, which then reports the exit status', async () => {
+  test('stopping a command with KILL also resumes its suspended shell, which reports the exit status', async () => {
     const result = await inBackground({ command: 'kill -STOP $PPID; exit 3' }, async (exec_id) => {
       await world.eventually(
         async () => (await sh("grep -lE '^State:\\sT' /proc/*/status")).exit_code === 0,

@@ -33,7 +33,7 @@ describeOnBothDriversAtOnce('exec start', (driver) => {
     expect(events.at(-1)!.data).toMatchObject({ pid, start_error: null })
   })
 
-  test('a terminal has a pid and a start_error', async () => {
+  test('a terminal command reports its pid, or start_error if its program cannot start', async () => {
     const run = async (body: ExecRequest) => waitForExit((await exec({ ...body, tty: true })).id)
     const ran = await run({ command: 'echo $$; exit 127' })
     expect(ran).toMatchObject({ exit_code: 127, start_error: null, stdout: `${ran.pid}\r\n` })
@@ -86,7 +86,7 @@ describeOnBothDriversAtOnce('exec start', (driver) => {
     },
   )
 
-  test('binary stdin reaches the command, and binary output is returned, byte for byte', async () => {
+  test('binary stdin and binary output are transferred byte for byte', async () => {
     const bytes = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte))
     const stdin_base64 = bytes.toString('base64')
     const result = await exec({ command: ['cat'], stdin_base64, output_encoding: 'base64' })
@@ -135,7 +135,7 @@ describeOnBothDriversAtOnce('exec start', (driver) => {
   })
 })
 
-test('the result of a worker of an earlier version gets the fields that it lacks', () => {
+test("fills in the fields that are missing from an older worker's result", () => {
   const earlier = { id: 'exec_1', status: 'exited', exit_code: 0, signal: null, stdout: '', stderr: '' }
   const sizes = { stdout_bytes: 0, stderr_bytes: 0, truncated: false, lossy: false, duration_ms: 1 }
   const result = { ...earlier, ...sizes, started_at: '2026-11-24T12:00:00.000Z', reason: null }

@@ -62,7 +62,7 @@ describeOnBothDriversAtOnce('exec', (driver) => {
     },
   )
 
-  test('a relative or absolute cwd works, and a missing one exits with 126', async () => {
+  test('a command runs in a relative or absolute cwd, and exits with 126 if the directory is missing', async () => {
     await sh('mkdir -p /workspace/deep/er')
     expect((await sh('pwd', { cwd: 'deep/er' })).stdout).toBe('/workspace/deep/er\n')
     expect((await sh('pwd', { cwd: '/tmp' })).stdout).toBe('/tmp\n')
@@ -103,7 +103,7 @@ describeOnBothDriversAtOnce('exec', (driver) => {
     expect((await exec({ command: ['cat'] })).stdout).toBe('')
   })
 
-  test('a large stdin with arbitrary characters reaches the command unchanged', async () => {
+  test('a command receives a large stdin with arbitrary characters unchanged', async () => {
     const stdin = `\0${'"\\/\b\f\n\r\t\u007fé語🎈'.repeat(20_000)}end`
     const { stdout } = await exec({ command: 'sha256sum', stdin, env: { A: 'b' } })
     expect(stdout).toContain(createHash('sha256').update(stdin).digest('hex'))
@@ -129,7 +129,7 @@ describeOnBothDriversAtOnce('exec', (driver) => {
     expect(result).toMatchObject({ status: 'timed_out', stdout: 'stubborn\n' })
   })
 
-  test('a background process does not delay the response and keeps running', async () => {
+  test('a process that a command leaves in the background does not delay the response', async () => {
     const { stdout, duration_ms } = await sh('sleep 300 & echo $!')
     expectDurationBelow(duration_ms, 5_000)
     expect((await sh(`kill -0 ${stdout.trim()} && kill ${stdout.trim()}`)).exit_code).toBe(0)

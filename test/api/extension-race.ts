@@ -57,7 +57,7 @@ export async function raceExtensions(world: World, extensions: number): Promise<
       outcomes.extended += extended.length
       outcomes.refused += 2 - extended.length
       if (extended.length === 2) continue
-      // One is refused and one is not only if the first extends the sandbox and the second comes a second later.
+      // If only one was refused, it arrived after the extended sandbox had expired again.
       const { body } = await alice.call('getSandbox', { params: { id } })
       expect(body).toMatchObject({ state: 'destroyed', expires_at: expiresAt, destroyed_at: expiresAt })
       return

@@ -130,11 +130,14 @@ describeOnEveryImageAtOnce('changing paths', ({ driver, env }) => {
   })
 
   // Kubernetes evicts a pod that fills its disk.
-  test.skipIf(driver === 'kubernetes')('a move to a full file system moves nothing', async () => {
-    await inside.sh('head -c 100000 /dev/zero >full; head -c 2000000000 /dev/zero >/tmp/fill 2>/dev/null')
-    await refuses(move({ path: 'full', to: '/tmp/moved' }), 'disk_full')
-    expect(await sh('rm /tmp/fill; ls -A /tmp; wc -c <full')).toBe('100000\n')
-  })
+  test.skipIf(driver === 'kubernetes')(
+    'a move to a full file system leaves the source in place',
+    async () => {
+      await inside.sh('head -c 100000 /dev/zero >full; head -c 2000000000 /dev/zero >/tmp/fill 2>/dev/null')
+      await refuses(move({ path: 'full', to: '/tmp/moved' }), 'disk_full')
+      expect(await sh('rm /tmp/fill; ls -A /tmp; wc -c <full')).toBe('100000\n')
+    },
+  )
 
   test('remove deletes files and links, and directories only with recursive', async () => {
     await sh(
@@ -178,12 +181,12 @@ describeOnEveryImageAtOnce('changing paths', ({ driver, env }) => {
       await refuses(chmod({ path: 'ch/f', mode }), 'invalid_request')
   })
 
-  test('a body without the new path, or with both encodings of it, is rejected', async () => {
+  test('rejects a move that contains no new path, or contains it in both encodings', async () => {
     for (const more of [{}, { to: 'a', to_base64: odd('a') }])
       await refuses(move({ path: 'a', ...more } as Body<'moveFile'>), 'invalid_request')
   })
 
-  test('names that resemble the output of `stat` are not misread', async () => {
+  test('parses names that resemble the output of `stat` correctly', async () => {
     await sh(`mkdir -p bad; cd bad; touch "$(printf 'x\\n81a4 3 0 0 0')" "$(printf '1 -> 2')"`)
     const { body } = await alice.call('listFiles', { params, query: { path: 'bad' } })
     expect(body.entries.map(({ name, type, size }) => ({ name, type, size }))).toEqual([

@@ -45,7 +45,7 @@ describeOnEveryImageAtOnce('changing and searching files', ({ driver, env }) => 
     )
   })
 
-  test('an edit without exactly one match changes nothing and lists the candidates', async () => {
+  test('an edit whose text is missing or not unique changes nothing and lists the candidates', async () => {
     await create('several', 'a\nsame\nb\nsame\n  other(\n')
     await expect(edit({ path: 'several', old: 'same', new: 'x' })).rejects.toMatchObject({
       status: 409,
@@ -96,7 +96,7 @@ describeOnEveryImageAtOnce('changing and searching files', ({ driver, env }) => 
       alice.call('writeRawFile', { params, query: { path }, bytes: Buffer.from(content) }),
   }
 
-  test('an edit of a read-only file fails with the reason', async () => {
+  test('the error for an edit of a read-only file says that the file is read-only', async () => {
     await create('shut', 'old')
     await sh('chmod a-w shut')
     for (const [way, write] of Object.entries(writes)) {
@@ -177,7 +177,7 @@ describeOnEveryImageAtOnce('changing and searching files', ({ driver, env }) => 
     await expect(ls({ path: 'list/closed' })).rejects.toMatchObject({ code: 'permission_denied' })
   })
 
-  test('lists several levels, with paths that other requests accept', async () => {
+  test('lists several directory levels, with paths that other requests accept', async () => {
     await sh(
       `mkdir -p deep/a/b deep/.h; touch deep/a/b/c deep/.h/x "deep/a/$(printf 'o\\377')"; ln -s a deep/l`,
     )

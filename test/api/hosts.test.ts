@@ -34,7 +34,7 @@ test.each(Object.entries<Endpoint>(endpoints))(
   },
 )
 
-test('a request with a Host header that is not allowed is rejected with 421', async () => {
+test('rejects a request whose Host header is not allowed with 421', async () => {
   const { status } = await ask({ host: 'evil.example' }, { method: 'GET', path: '/nothing' })
   expect(status).toBe(421)
 })

@@ -47,7 +47,7 @@ describeOnBothDrivers('a raw file', (driver) => {
       expect(await contentOf('old')).toBe('old')
     })
 
-    test('a write whose condition holds replaces the file', async () => {
+    test('a conditional write replaces the file if its condition holds', async () => {
       expect((await write('first', { 'if-match': '*' })).status).toBe(412)
       expect((await write('first', { 'if-none-match': '*' })).status).toBe(201)
       expect((await write('first', { 'if-match': '*' })).status).toBe(201)
@@ -74,7 +74,7 @@ describeOnBothDrivers('a raw file', (driver) => {
       return { response, status: response.status, bytes: Buffer.from(await response.arrayBuffer()) }
     }
 
-    test("a file's ETag is its SHA-256, and a client with the same file receives 304", async () => {
+    test("a file's ETag is its SHA-256, so a client that already has the file receives 304", async () => {
       expect((await read({})).response.headers.get('etag')).toBe(tagOf(bytes))
       for (const has of [tagOf(bytes), `W/${tagOf(bytes)}`, `"x", ${tagOf(bytes)}`, '*']) {
         const { status, response, bytes: sent } = await read({ 'if-none-match': has })

@@ -45,7 +45,7 @@ test('thirty concurrent creates with the same key return the same sandbox', asyn
   expect((await alice.call('getAccount')).body.concurrent.active).toBe(1)
 })
 
-test('accepts a retry even if the quota is full or the sandbox has ended', async () => {
+test('accepts a retried create even if the quota is full or the sandbox has ended', async () => {
   const alice = await world.account()
   await world.db.query('update account set concurrent_limit = 1 where id = ?', [alice.id])
   const { body } = await alice.call('createSandbox', { headers: keyed('k4') })
@@ -58,7 +58,7 @@ test('accepts a retry even if the quota is full or the sandbox has ended', async
   })
 })
 
-test('accepts a retry even if a new request with that body would be rejected', async () => {
+test('accepts a retried create even if a new request with the same body would be rejected', async () => {
   const alice = await world.account()
   const body = { ttl_seconds: 600, env: { PATH: '/somewhere' } }
   const create = () => alice.call('createSandbox', { headers: keyed('k7', asynchronously), body })
@@ -75,7 +75,7 @@ test('accepts a retry even if a new request with that body would be rejected', a
   await expect(alice.call('createSandbox', { body })).rejects.toMatchObject({ status: 400 })
 })
 
-test('a rejected create does not use up its Idempotency-Key', async () => {
+test('after a create is rejected, its Idempotency-Key can be used again', async () => {
   const alice = await world.account()
   await world.db.query('update account set concurrent_limit = 0 where id = ?', [alice.id])
   const create = () => alice.call('createSandbox', { headers: keyed('k5', asynchronously) })

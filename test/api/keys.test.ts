@@ -93,7 +93,7 @@ test('each run of make-keys generates four new keys that match each other', () =
   expect(make()).not.toBe(text)
 })
 
-test('derives the API keys from the worker keys in the same order', () => {
+test("derives the API process's keys from the worker's keys, in the same order", () => {
   const given = keysOfApi({ SECRETS_KEY: ` ${fresh}, ${old}` })
   expect(given.SECRETS_PUBLIC_KEY).toBe(publicKeyOf(fresh))
   const box = makeBox(given.RPC_KEY.split(','))

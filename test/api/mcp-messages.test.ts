@@ -35,7 +35,7 @@ describe('cancelling a long command', () => {
   /** A command that can be found by its command line. */
   const sleeper = (word: string) => ({ session_id, command: `exec sh -c 'sleep 600; : ${word}'` })
 
-  test('a cancellation that reaches a different API process stops a long command', async () => {
+  test('a cancellation stops a long command even if it reaches a different API process', async () => {
     const other = await connectMcp(world, alice, 'each')
     const leave = new AbortController()
     const cancelled = callTool(other, 'exec', sleeper('cancelled-elsewhere'), { signal: leave.signal })
@@ -132,7 +132,7 @@ describe('MCP over HTTP', () => {
     expect(Number(second.headers['retry-after'])).toBeGreaterThan(0)
   })
 
-  test('a cancellation uses little Redis memory and expires', async () => {
+  test('a stored cancellation uses little Redis memory and expires', async () => {
     const bob = await world.account()
     const before = new Set(await world.redis.keys('sandlot:mcp-cancelled:*'))
     const ids = ['x'.repeat(60_000), 'short', 7]

@@ -57,7 +57,7 @@ test.concurrent('a client can resume a broken stream at a different API process'
   await client.close()
 })
 
-test.concurrent('a command continues after the API process that received the call exits', async () => {
+test.concurrent('a command continues after the API process that received the tool call exits', async () => {
   const other = await world.startApi()
   const { client } = await connect(alice, { to: world.apis.indexOf(other), backTo: 0 })
   const answer = callTool(client, 'exec', waiting('killed'))
@@ -139,7 +139,7 @@ test('resuming the stream of a tool other than exec returns an error that states
   })
 })
 
-test("a stream of an unknown command or of a different account's command cannot be resumed", async () => {
+test("rejects resuming the stream of an unknown command or of another account's command", async () => {
   const command = { sandboxId: params.id, key: 'mcp-never' }
   expect(refusalIn(await resume(await eventIdOf({ command })))).toMatchObject({ code: 'exec_not_found' })
   const bob = await world.account()

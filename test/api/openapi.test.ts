@@ -13,7 +13,7 @@ import { shareWorld } from '../support/shared.ts'
 
 const world = shareWorld({ workers: 0 })
 
-test('documents every served route and serves every documented route', async () => {
+test('the OpenAPI document lists exactly the routes that the API serves', async () => {
   const names = served.map(({ endpoint }) => `${endpoint.method} ${endpoint.path}`)
 
   const { body } = await callAs(world, {}, 'getOpenApi')

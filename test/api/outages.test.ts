@@ -95,7 +95,7 @@ describeConcurrently('Redis', () => {
     await world.eventually(async () => (await refused(call())).status === 404, recoverMs)
   })
 
-  test('requests that need Redis receive 503 while Redis has no free memory', async () => {
+  test('requests that need Redis receive 503 while Redis is out of memory', async () => {
     const alice = await world.account()
     await world.redis.config('SET', 'maxmemory', '1')
     expectUnavailable(await refused(alice.call('createSandbox')))
@@ -130,7 +130,7 @@ describeConcurrently('Redis', () => {
     expect(ran.body.stdout).toBe('on\n')
   })
 
-  test('if Redis might evict jobs, no process starts and running processes report an error', async () => {
+  test('if Redis is configured to evict keys, new processes exit and running ones report an error', async () => {
     const running = [world.apis[0]!, world.workers[0]!]
     const hasLogged = ({ lines }: Process) => lines.some(({ msg }) => msg.includes('Set it to noeviction'))
     await world.redis.config('SET', 'maxmemory-policy', 'allkeys-lru')
@@ -274,7 +274,7 @@ describeConcurrently('PostgreSQL', () => {
     expect(found).toMatchObject({ status: 'exited', exit_code: 7, stdout: 'done\n' })
   })
 
-  test('when PostgreSQL and a worker fail together, only stored exit statuses are reported', async () => {
+  test('when PostgreSQL and a worker fail at the same time, only stored exit statuses are reported', async () => {
     const alice = await world.account()
     const params = { id: (await alice.call('createSandbox')).body.id }
     const body = { command: 'echo begun; sleep 2; exit 7' }
@@ -342,7 +342,7 @@ describeConcurrently('of two workers', () => {
     expect((await run('sleep 1; cat ran')).stdout).toBe('once\nonce\n')
   })
 
-  test('if a frozen worker does not accept a file, a different worker writes the complete file', async () => {
+  test('if a frozen worker does not accept an upload, a different worker writes the complete file', async () => {
     const alice = await world.account()
     const params = { id: (await alice.call('createSandbox')).body.id }
     const bytes = randomBytes(300_000)

@@ -96,7 +96,7 @@ describeOnBothDrivers('sandbox ports', (driver) => {
     expect(line.received()).toBe('last words')
   })
 
-  test('a port client whose data is not read gets backpressure', async () => {
+  test('a client must wait while the program on the port does not read its data', async () => {
     const listener = await sh(
       "perl -MIO::Socket::INET -e '$s = IO::Socket::INET->new(LocalPort => 3001, Listen => 1); $c = $s->accept; sleep' " +
         '>/dev/null 2>&1 & echo $!',

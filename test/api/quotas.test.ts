@@ -106,7 +106,7 @@ test('interleaved creates and destroys never exceed the limit on concurrent sand
 })
 
 describe('the concurrent quota', () => {
-  test('a rejection lists the active sandboxes and states when the first one expires', async () => {
+  test('the rejection of a create lists the active sandboxes and when the first one expires', async () => {
     const alice = await world.account()
     const first = await alice.call('createSandbox', { body: { name: 'short', ttl_seconds: 600 } })
     const second = await alice.call('createSandbox', { body: {} })
@@ -156,7 +156,7 @@ describe('the concurrent quota', () => {
 describe('the monthly quota', () => {
   const newYear = Date.UTC(2027, 0, 1)
 
-  test("an account's own monthly quota takes precedence over the setting", async () => {
+  test('a monthly quota set for one account takes precedence over the setting', async () => {
     const alice = await world.account()
     await world.db.query('update account set concurrent_limit = 3, hours_limit = 0.5 where id = ?', [
       alice.id,
@@ -171,7 +171,7 @@ describe('the monthly quota', () => {
     expect(codesOf([await create(alice)])).toEqual(new Set(['monthly_usage_limit_reached']))
   })
 
-  test('accepts a create 1 ms below the monthly quota, but none at the quota', async () => {
+  test('accepts a create 1 ms below the monthly quota, but rejects one at the quota', async () => {
     const [under, at] = await makeAccounts(2)
     const now = new Date(newYear - 86_400_000)
     await setClock(world.db, now)
@@ -190,7 +190,7 @@ describe('the monthly quota', () => {
     expect(body.concurrent.active).toBe(0)
   })
 
-  test('a rejection reports the used hours and the start of the next month', async () => {
+  test('a create above the monthly quota is rejected with the used hours and the start of the next month', async () => {
     const alice = await world.account()
     await setClock(world.db, new Date(newYear - 90_500))
     await spend(alice.id, new Date(newYear - 100_000), 21 * hourMs)
@@ -233,7 +233,7 @@ describe('the monthly quota', () => {
     expect(await maxAtOnce()).toBe(cap)
   })
 
-  test('a sandbox that runs into the next month counts proportionally in both', async () => {
+  test('a sandbox that runs across the end of a month counts toward each month by its time in it', async () => {
     const alice = await world.account()
     await setClock(world.db, new Date(newYear - 2_000))
     const { body } = await alice.call('createSandbox')

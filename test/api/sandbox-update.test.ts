@@ -4,7 +4,7 @@ import { type CallOptions, expectRefusal } from '../support/account.ts'
 import { describeOnBothDriversAtOnce } from '../support/drivers.ts'
 import { shareSandbox } from '../support/shared.ts'
 
-/** Only the requests of this file decide, because neither the reconciler nor a job runs during the tests. */
+/** The reconciler does not run during the tests, so only requests change or end sandboxes. */
 const env = {
   RECONCILE_INTERVAL_SECONDS: '3600',
   QUOTA_CONCURRENT_SANDBOXES: '10',
@@ -40,7 +40,7 @@ describeOnBothDriversAtOnce('an update', (driver) => {
     })
   })
 
-  test('a TTL counts from now, and can shorten and extend the lifetime', async () => {
+  test('a new TTL counts from the time of the request, so it can shorten or extend the lifetime', async () => {
     for (const ttl_seconds of [60, 600, 120]) {
       const { now: before } = await readRow()
       const { body } = await update({ ttl_seconds })
@@ -53,7 +53,7 @@ describeOnBothDriversAtOnce('an update', (driver) => {
     }
   })
 
-  test("a lifetime above the account's maximum since the creation is refused", async () => {
+  test("rejects a TTL that would exceed the account's maximum lifetime, counted from creation", async () => {
     const { created_at, max_expires_at, expires_at } = await readRow()
     expect(new Date(max_expires_at).getTime() - new Date(created_at).getTime()).toBe(1_800_000)
     const refused = await expectRefusal(update({ ttl_seconds: 1800 }))
@@ -62,7 +62,7 @@ describeOnBothDriversAtOnce('an update', (driver) => {
     expect((await readRow()).expires_at).toEqual(expires_at)
   })
 
-  test('a command keeps running when the lifetime of its sandbox is extended', async () => {
+  test("a command keeps running when its sandbox's lifetime is extended", async () => {
     await update({ ttl_seconds: 5 })
     const { expires_at } = await readRow()
     const command = 'sleep 6; echo done'
@@ -82,7 +82,7 @@ describeOnBothDriversAtOnce('an update', (driver) => {
     expect((await expectRefusal(late)).code).toBe('sandbox_destroyed')
   })
 
-  test('an expired sandbox counts as destroyed for every request, even if no worker has destroyed it', async () => {
+  test('every request treats an expired sandbox as destroyed, even before a worker destroys it', async () => {
     const own = await world.account()
     const { id } = (await own.call('createSandbox')).body
     const one = { params: { id } }

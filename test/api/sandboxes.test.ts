@@ -56,7 +56,7 @@ describe('create', () => {
     await world.eventually(async () => (await get(alice, body.id)).ready_at, 10_000)
   })
 
-  test('never returns the sandbox environment or stores it in plain text', async () => {
+  test("no response contains a sandbox's environment, and the database stores it encrypted", async () => {
     const alice = await world.account()
     const value = 'a value of "many" \'kinds\'\n$HOME'
     const { body } = await alice.call('createSandbox', { body: { env: { TOKEN: value } } })
@@ -172,7 +172,7 @@ describe('list', () => {
     expect(next.body.next_cursor).toBeNull()
   })
 
-  test('a list can be filtered by name, image, metadata and time, in pages of both orders', async () => {
+  test('a list can be filtered by name, image, metadata and time, and paged in either order', async () => {
     const [alice, bob] = [await world.account(), await world.account()]
     const hour = 60 * 60 * 1000
     // Recent, because the reconciler deletes old metadata.
@@ -225,7 +225,7 @@ describe('list', () => {
     }
   })
 
-  test('a filter by metadata follows changes of the metadata', async () => {
+  test('a metadata filter matches the current metadata after an update', async () => {
     const alice = await world.account()
     const id = await insert(alice, false, { team: 'a' })
     const listTeam = (team: string) => listAll(alice, { limit: 1, metadata: { 'team.of': team } })

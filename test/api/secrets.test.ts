@@ -85,7 +85,7 @@ test("an account cannot list or delete another account's secrets", async () => {
 })
 
 describe('sandbox secrets', () => {
-  test('sandbox secrets are deleted however the sandbox ends', async () => {
+  test("a sandbox's secrets are deleted, however the sandbox ends", async () => {
     const alice = await world.account()
     await create(alice, 'KEPT', 'value')
     const ends: ((id: string) => Promise<unknown>)[] = [
@@ -102,7 +102,7 @@ describe('sandbox secrets', () => {
     }
   })
 
-  test("no sandbox secret remains after a destroy that races with the secret's creation", async () => {
+  test('destroying a sandbox while a secret is being created for it leaves no secret behind', async () => {
     const alice = await world.account()
     for (let round = 0; round < 20; round++) {
       const id = await insertSandbox(world, alice)

@@ -1,4 +1,4 @@
-/** Requests that still run 12 s after the API process received SIGTERM. */
+/** Requests that are still running 12 s after the API process received SIGTERM. */
 import { connect } from 'node:net'
 import { beforeAll, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
@@ -71,7 +71,7 @@ beforeAll(async () => {
   endedMs = performance.now() - startedAt
 })
 
-test('a stopping process exits by itself before its grace period ends', () => {
+test('a process that is shutting down exits before its grace period ends', () => {
   expect(endedWith).toBe(0)
   expect(endedMs).toBeGreaterThan(12_000)
   expectDurationBelow(endedMs, graceMs)
@@ -113,7 +113,7 @@ test('during shutdown, an event stream closes and can be resumed elsewhere', asy
   expect(rest.at(-1)).toMatchObject({ event: 'exit', data: { status: 'exited', exit_code: 0 } })
 })
 
-test('a tool call returns a result that reports the shutdown', () => {
+test('during shutdown, a tool call returns a result that reports the shutdown', () => {
   expect(tool).toMatchObject({
     code: 'unavailable',
     detail: expect.stringContaining('process is stopping'),
@@ -122,7 +122,7 @@ test('a tool call returns a result that reports the shutdown', () => {
   })
 })
 
-test("a tool call's stream closes without a result if the client can resume it", async () => {
+test("during shutdown, a tool call's stream closes without a result if the client can resume it", async () => {
   expect(resumable).not.toContain('"result"')
   const [, eventId] = /^id: (.*)$/m.exec(resumable)!
   await alice.call('createFile', { params, body: { path: 'go', content: '', overwrite: true }, api: 1 })

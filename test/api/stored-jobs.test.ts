@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { queueName, queuePrefix } from '../../shared/platform/jobs.ts'
 import { startWorld } from '../support/index.ts'
 
-test('the expire job of a sandbox that ended early uses about 700 bytes of Redis', async () => {
+test('the expire job of a sandbox that ended early uses about 700 bytes of Redis memory', async () => {
   await using world = await startWorld()
   const alice = await world.account()
   const { body } = await alice.call('createSandbox', { body: { ttl_seconds: 600 } })

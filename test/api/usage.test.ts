@@ -173,7 +173,7 @@ describe('usage by sandbox', () => {
     })
   })
 
-  test("an account's usage does not include that of other accounts", async () => {
+  test("an account's usage does not include other accounts' usage", async () => {
     const [alice, bob] = [await world.account(), await world.account()]
     await setClock(world.db, new Date(newYear + minute))
     await write(world, bob.id, [

@@ -51,7 +51,7 @@ test('a worker counts as alive while its calls transfer bytes', async () => {
   expect({ reports, isSilent: isSilent() }).toEqual({ reports: [], isSilent: false })
 })
 
-test('after an API process and a worker stall together, the API process checks the worker again', async () => {
+test('after an API process and a worker stall at the same time, the API process checks the worker again', async () => {
   const answer = 1_500
   const { reports, wake, isAsked, isAnswered, isSilent } = await followFrozen(answer)
   await world.eventually(isAsked, 10_000)

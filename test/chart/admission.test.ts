@@ -109,7 +109,7 @@ describe.skipIf(!hasCluster || !hasHelm)("the chart's admission policies", () =>
       await expect(patch(name, body, 'All')).rejects.toThrow(refusal)
     })
 
-    test('the admission policies let a different cluster component annotate a pod', async () => {
+    test('the admission policies let other cluster components annotate a pod', async () => {
       const body = { metadata: { annotations: { 'example.com/address': '192.0.2.1' } } }
       const request = { name, namespace: chart.namespace, body, dryRun: 'All' }
       const pod = await chart.admin.patchNamespacedPod(request, merge)

@@ -62,13 +62,13 @@ function unknownIn(expression: string, known: Map<string, Set<string>>): string[
   })
 }
 
-test('a new worker exports zero lost commands and zero orphans', async () => {
+test('a new worker exports its counters of lost commands and orphans with the value 0', async () => {
   const text = await openMetrics('worker').registry.metrics()
   expect(text).toMatch(/^sandlot_exec_seconds_count\{role="worker",status="lost"\} 0$/m)
   expect(text).toMatch(/^sandlot_reconcile_actions_total\{action="end orphan",role="worker"\} 0$/m)
 })
 
-test('a new API process exports zero failed create requests for each server-side reason', async () => {
+test('a new API process exports the failed-create counter as 0 for every server-side reason', async () => {
   const text = await openMetrics('api').registry.metrics()
   for (const reason of createFaults)
     expect(text).toContain(`sandlot_create_refusals_total{reason="${reason}",role="api"} 0`)
@@ -97,7 +97,7 @@ describe.skipIf(!hasHelm)('the rendered alerts', () => {
     for (const { alert, expr } of rules) expect(unknownIn(expr, known), alert).toEqual([])
   })
 
-  test('SandlotCreatesRefused matches exactly the server-side reasons', () => {
+  test('the alert SandlotCreatesRefused matches exactly the failure reasons that clients do not cause', () => {
     const { expr } = alertsOf().find(({ alert }) => alert === 'SandlotCreatesRefused')!
     expect(expr).toContain(`reason=~"${createFaults.join('|')}"`)
   })

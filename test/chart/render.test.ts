@@ -74,7 +74,7 @@ describe.skipIf(!hasHelm)('the chart, by helm', () => {
 
   const others = installations.filter((installation) => installation !== 'minimal')
   test.each(others)(
-    'with %s, the chart differs from the minimal one only as in the snapshot',
+    'with %s, the rendered chart differs from the minimal one exactly as the snapshot shows',
     async (installation) => {
       const differences = compareObjects(templateOf('minimal'), templateOf(installation))
       await expect(differences).toMatchFileSnapshot(snapshotOf(`${installation}.diff`))

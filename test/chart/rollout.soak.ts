@@ -242,7 +242,7 @@ describe.skipIf(!hasCluster || !hasHelm || !image)('an installation under load',
       await sleep(10_000)
     }))
 
-  test('no command was lost during the rollouts', async () => {
+  test('no command is lost during the rollouts', async () => {
     await load.stop()
     const db = openDatabase(databaseUrl)
     const ends = await db.query('select status, count(*)::int as count from exec group by 1 order by 1')

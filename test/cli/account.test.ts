@@ -8,7 +8,7 @@ import { makeUsers, password } from './users.ts'
 const world = shareWorld({ env: { RATE_LOGIN_PER_MINUTE: '100' } })
 const users = makeUsers(world)
 
-test('account password and account end-sessions ask for the password and do not save it', async () => {
+test('account password and account end-sessions prompt for the password and do not save it', async () => {
   using other = await users.newUser()
   const before = readFileSync(other.home.configFile, 'utf8')
   const args = (command: string) => ['account', command, '--email', other.email, '--password-stdin']

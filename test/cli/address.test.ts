@@ -118,7 +118,7 @@ describe('rejected addresses', () => {
     },
   )
 
-  test('the built client exits with 2 before it sends anything to a rejected address', async () => {
+  test('the client exits with 2 and sends nothing to an address that it rejects', async () => {
     for (const typed of [
       'http://example.com',
       'http://0x7f.1',

@@ -135,7 +135,7 @@ test.each(refusals)(
   },
 )
 
-test('files create can send a file that exceeds the size limit of JSON bodies', async () => {
+test('files create can send a file larger than the limit on JSON bodies', async () => {
   using home = new Home()
   const large = join(home.folder, 'large')
   writeFileSync(large, '')

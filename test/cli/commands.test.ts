@@ -159,7 +159,7 @@ async function onTerminal(args: string[], columns = 120): Promise<{ text: string
 }
 
 test.each(walk)(
-  'running $line prints the expected text and JSON',
+  'the command $line prints the expected text and JSON',
   async ({ line, piped, note, terminal, json }) => {
     const args = fill(line)
     const command = args.indexOf('--')
@@ -289,7 +289,7 @@ describe('keys', () => {
     await eventually(async () => (await other.run(['whoami'])).code === 4, 10_000)
   })
 
-  test('keys rm and keys rotate accept a name if exactly one key has it', async () => {
+  test("keys rm and keys rotate accept a key's name if no other key has the same name", async () => {
     for (const name of ['one', 'two', 'two']) await user.run(ask('create', '--name', name), input)
     expect(await user.run(ask('rm', 'one'), input)).toMatchObject({
       code: 0,

@@ -156,7 +156,7 @@ describe('completion in a shell', () => {
       expect(await complete(...words)).toBe('only/')
   })
 
-  test('completion reports no error if the service cannot be reached or used', async () => {
+  test('completion prints no error if the service is unreachable or no key is saved', async () => {
     await using silent = await startPeer(() => {})
     await using odd = await startPeer((_, response) => response.end('<html>'))
     for (const url of ['http://127.0.0.1:1', silent.url, odd.url]) {

@@ -17,7 +17,7 @@ const sources = readdirSync(clientFolder, { recursive: true, encoding: 'utf8' })
   .map((path) => readFileSync(join(clientFolder, path), 'utf8'))
   .join('\n')
 
-test('every endpoint has a command', () => {
+test('the client has a command for every endpoint of the API', () => {
   const isCalled = (name: string) =>
     new RegExp(`(call|open|addressOf)\\(\\s*'${name}'|routes\\.${name}\\b`).test(sources)
   // getDocs is for browsers. The MCP bridge resumes streams at the URL that it posts to.

@@ -41,7 +41,7 @@ describeOnEveryImage('copies', ({ driver, env }) => {
   const notCopied = ({ stderr }: Ran) =>
     stderr.split('\n').flatMap((line) => /^sandlot: not copied: (.*)$/.exec(line)?.[1] ?? [])
 
-  test('copying a folder preserves modes, times, links and the bytes of names', async () => {
+  test('copying a folder preserves modes, timestamps, links and non-UTF-8 names', async () => {
     const source = makeTree(local('every'))
     const there = await cp(source, ':')
     expect(there).toMatchObject({ code: 9, stdout: ':/workspace/every\n' })

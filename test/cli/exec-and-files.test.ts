@@ -83,7 +83,7 @@ describe('exec', () => {
     })
   })
 
-  test('a --json argument that belongs to the command does not turn client errors into JSON', async () => {
+  test("a --json argument of the remote command does not turn the client's errors into JSON", async () => {
     const { stdout, stderr, code } = await exec(['-s', 'sbx_none', 'cat', '--json'])
     expect(code).toBe(125)
     expect(stdout).toBe('')

@@ -85,7 +85,7 @@ test("exec without -n warns when it sends the shell's remaining stdin", async ()
   expect(await loop('-i')).toMatchObject({ code: 0, stdout: 'a\n', stderr: '' })
 })
 
-test('exec does not warn when it sends stdin that is meant only for the command', async () => {
+test('exec does not warn when it sends stdin that only the command was meant to read', async () => {
   const piped = await inShell(`printf 'b\\na\\n' | "$NODE" "$CLIENT" exec -- sort; true`)
   expect(piped).toMatchObject({ code: 0, stdout: 'a\nb\n', stderr: '' })
 })
@@ -139,7 +139,7 @@ test('a second SIGTERM makes the client exit even if the command keeps running',
   expect(code).toBe(143)
 })
 
-test("a killed client's command is killed after the requested grace period", async () => {
+test('after a client is killed, its command keeps running only for the requested grace period', async () => {
   const { signal } = await exec(['-n', '--grace', '100ms', '-c', 'echo up; sleep 775'], {
     onStart: (child) => child.stdout!.once('data', () => child.kill('SIGKILL')),
   })

@@ -58,7 +58,7 @@ test('exec rejects -t with --background and starts nothing', async () => {
   expect((await user.run(['ps', '--quiet'])).stdout).toBe('')
 })
 
-test('exec starts a new line to report that the session of a shell has ended', async () => {
+test("exec reports on a new line that the shell's session has ended", async () => {
   const other = (await user.run(['session', 'create'])).stdout.trim()
   const shell = openClient(['-s', other, '-it', '--', 'sh'])
   await shell.shows('$ ')
@@ -68,7 +68,7 @@ test('exec starts a new line to report that the session of a shell has ended', a
 })
 
 // Concurrent, because the tests mostly wait.
-test.concurrent('exec suggests -it when a shell that was started without this option exits immediately', async () => {
+test.concurrent('exec suggests -it when a shell started without it exits immediately', async () => {
   const shell = openClient(['sh'])
   await shell.shows('run `sandlot exec -it -- sh`.')
   await expectExit(shell, 0)
@@ -200,7 +200,7 @@ test.concurrent('exec rejects invalid detach keys before it starts anything', as
   expect(terminal.screen()).toContain('--detach-keys "ctrl-1" is invalid')
 })
 
-test('a shell without a custom prompt shows the session name', async () => {
+test('a shell without a custom prompt shows the session name in its prompt', async () => {
   const made = await user.run(['session', 'create', '--name', 'web one', '--quiet'])
   const id = made.stdout.trim()
   const named = openClient(['-s', id, '-it', '--', 'sh'], world.url(), 'tmux-256color')
@@ -238,7 +238,7 @@ test.each([
   expect(terminalType(ours)).toEqual(theirs)
 })
 
-test('exec -it forwards all input before the detach keys', () => {
+test('exec -it forwards all input typed before the detach keys', () => {
   const piece = fc.string({ unit: fc.constantFrom('a', 'b', 'c') })
   fc.assert(
     fc.property(fc.array(piece), (pieces) => {
@@ -257,7 +257,7 @@ test('exec -it forwards all input before the detach keys', () => {
   )
 })
 
-test('exec sends stdin from a terminal only with -i', async () => {
+test('exec sends terminal input to the command only with -i', async () => {
   const without = openClient(['--', 'cat'])
   await expectExit(without, 0)
   const cat = openClient(['-i', '--', 'cat'])

@@ -86,7 +86,7 @@ test('files ls on a terminal shows hidden names only with -a', async () => {
   )
 })
 
-test('files stat, mkdir, mv, rm and chmod work on paths, and name the option that would allow a refused change', async () => {
+test('the error for a refused files mkdir, mv or rm names the option that allows the change', async () => {
   const refused = async (args: string[], message: RegExp) => {
     const { code, stderr } = await files(args)
     expect({ code, stderr }).toEqual({ code: 5, stderr: expect.stringMatching(message) })

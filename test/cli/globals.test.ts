@@ -149,7 +149,7 @@ test.each([
   expect(code).toBe(2)
 })
 
-test('help exit-codes and help settings print the topics of those names', async () => {
+test('help prints the topics exit-codes and settings', async () => {
   using home = new Home()
   const codes = await home.run(['help', 'exit-codes'])
   expect(codes).toMatchObject({ code: 0, stderr: '' })

@@ -164,7 +164,7 @@ test('logout checks the saved key at the address for which it was saved', async 
   expect(saved(at.home)).toEqual({ base_url: at.own.url })
 })
 
-test("an MCP server with a different service's address does not send the saved key", async () => {
+test('the MCP server does not send a saved key to a service for which it was not saved', async () => {
   await using at = await startPeers()
   const input = `${JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping' })}\n`
   const { stdout } = await at.home.run(['mcp', 'serve'], { input, env: { SANDLOT_URL: at.other.url } })
@@ -189,7 +189,7 @@ test('doctor and config show print the address of each saved key', async () => {
   )
 })
 
-test('the picker asks for a key when the address belongs to a different service', async () => {
+test('the picker prompts for a key when the address belongs to a different service', async () => {
   await using at = await startPeers()
   using screen = openScreen(
     [process.execPath, clientPath],

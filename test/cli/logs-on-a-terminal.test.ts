@@ -48,6 +48,6 @@ test('with the option `--color never`, logs prints text without colors on a term
   expect(shown).not.toContain('\u001b')
 })
 
-test('logs prints every byte unchanged into a pipe', async () => {
+test('logs prints every byte unchanged if stdout is a pipe', async () => {
   expect(await user.run(['logs', await record()])).toMatchObject({ code: 0, stdout, stderr })
 })

@@ -33,14 +33,17 @@ test.each([
   [['keys', 'rotate', 'key_a', ...credentials], 'POST /v1/api-keys/key_a/rotate', 'old password'],
   [['files', 'create', 'a', '--content', 'x'], 'PUT /v1/sandboxes/sbx_a/files/raw', ''],
   [['files', 'put', '/dev/null', 'a', '--no-overwrite'], 'PUT /v1/sandboxes/sbx_a/files/raw', ''],
-])('if the response is lost, %j is not retried and its outcome is unknown', async (args, lost, input) => {
-  await using peer = await startForgetful(lost, 401, 'invalid_credentials')
-  const { code, json, stderr } = await run(args, peer.url, input)
-  expect(stderr).toContain('The outcome of the request is unknown.')
-  expect(json().error).toMatchObject({ code: 'network', exit_code: 8 })
-  expect(code).toBe(8)
-  expect(sent(peer.asked, lost)).toHaveLength(1)
-})
+])(
+  'if the response is lost, the client does not retry %j and reports an unknown outcome',
+  async (args, lost, input) => {
+    await using peer = await startForgetful(lost, 401, 'invalid_credentials')
+    const { code, json, stderr } = await run(args, peer.url, input)
+    expect(stderr).toContain('The outcome of the request is unknown.')
+    expect(json().error).toMatchObject({ code: 'network', exit_code: 8 })
+    expect(code).toBe(8)
+    expect(sent(peer.asked, lost)).toHaveLength(1)
+  },
+)
 
 test.each([
   [['keys', 'rm', 'key_a', ...credentials], 'DELETE /v1/api-keys/key_a', 'old password'],

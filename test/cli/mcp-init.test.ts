@@ -333,7 +333,7 @@ describe('options that write nothing', () => {
     ).toEqual(['claude-code project missing', 'cursor user current', 'gemini user unreadable'])
   })
 
-  test("in the home folder, mcp init lists the user's file only once", async () => {
+  test("mcp init lists each client's user settings only once when it runs in the home folder", async () => {
     using home = new Place()
     await home.init('cursor')
     await home.init('codex')

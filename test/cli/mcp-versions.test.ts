@@ -53,7 +53,7 @@ describe.concurrent.each(mcpVersions)('a client with protocol version %s', (vers
   })
 })
 
-test('a client can resume a broken MCP stream of the same command', async () => {
+test("an MCP client can resume its command's stream after the connection breaks", async () => {
   using user = await newUser()
   const open = new Set<Socket>()
   const { port } = new URL(world.url())

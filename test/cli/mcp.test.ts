@@ -168,7 +168,7 @@ describe('mcp doctor in an untrusted folder', () => {
     return { folder, doctor, isStarted: () => existsSync(trace) }
   }
 
-  test("by default, mcp doctor does not start a folder's entries", async () => {
+  test("mcp doctor does not start servers from a project's settings without --scope project", async () => {
     using home = new Home()
     const { doctor, isStarted } = makeProject(home)
     for (const words of [[], ['claude-code'], ['--yes'], ['claude-code', '--scope', 'user']]) {
@@ -196,7 +196,7 @@ describe('mcp doctor in an untrusted folder', () => {
     expect(isStarted()).toBe(!('args' in more))
   })
 
-  test('mcp doctor --scope project asks before it starts the entry that init wrote', async () => {
+  test('mcp doctor --scope project asks for confirmation before it starts the entry that init wrote', async () => {
     using user = await newUser()
     const { folder, doctor } = makeProject(user.home)
     await user.run(['mcp', 'init', 'claude-code', '--scope', 'project'], { cwd: folder })

@@ -39,7 +39,7 @@ test('the client does not follow redirects, whatever their status code', async (
   expect(target.asked).toEqual([])
 })
 
-test('the client reports responses that do not come from Sandlot as unexpected', async () => {
+test('the client reports that a response does not come from Sandlot', async () => {
   using home = new Home()
   for (const [status, body] of [
     [200, '<html>Welcome</html>'],
@@ -186,7 +186,7 @@ test('the client rejects an unknown certificate unless NODE_EXTRA_CA_CERTS makes
   expect(peer.asked[0]?.headers.authorization).toBe(`Bearer ${key}`)
 })
 
-test('the client reports a server that does not use TLS', async () => {
+test('the client reports that a server does not use TLS', async () => {
   using home = new Home()
   await using peer = await startPeer((_, response) => response.end())
   const { code, stderr } = await home.run(['whoami'], { env: env(peer.url.replace('http:', 'https:')) })

@@ -122,7 +122,7 @@ describe('untrusted names', () => {
     expect((await user.run(words)).stdout).toBe('inside\n')
   })
 
-  test('hints and error messages escape hostile arguments', async () => {
+  test('hints and error messages quote hostile arguments so that pasting them is safe', async () => {
     const created = await user.run(['session', 'create', hostileName])
     expect(created.stderr).toContain(`session create --rm -- ${shellWord(hostileName)}`)
     const forwarded = await user.run(['forward', hostileName, '3000'])

@@ -160,7 +160,7 @@ describe.concurrent('the picker without settings', () => {
     await expectRestored(screen, 0)
   })
 
-  test('the picker accepts a pasted key and asks again whenever a key is rejected', async () => {
+  test('the picker accepts a pasted key, and prompts again if a key is rejected', async () => {
     using user = await users.newUser()
     using home = new Home()
     const key = String(parse(readFileSync(user.home.configFile, 'utf8')).api_key)
@@ -293,7 +293,7 @@ describe.concurrent('the picker with settings', () => {
     await own.run(['session', 'rm', '--yes', data[0].id])
   })
 
-  test('in the picker, a few keys reach any of a thousand sessions', async () => {
+  test('in the picker, a few key presses select any of a thousand sessions', async () => {
     using other = await users.newUser()
     await world.db.query(
       `insert into sandbox (id, account_id, name, image, pod_name, created_at, ready_at, expires_at, destroyed_at, destroy_reason, reaped_at)

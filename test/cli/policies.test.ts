@@ -175,7 +175,7 @@ describe('secrets', () => {
     expect((await user.run(['secrets', 'ls', '--quiet'])).stdout).toBe('LONG\nPIN\n')
   })
 
-  test('secrets create asks for the value on a terminal without echoing it', async () => {
+  test('secrets create prompts for the value on a terminal without echoing it', async () => {
     using user = await users.newUser()
     const terminal = openTerminal(
       [process.execPath, clientPath, 'secrets', 'create', 'TYPED'],

@@ -25,7 +25,7 @@ function homeWithProfiles() {
   return { home, show, [Symbol.dispose]: () => home[Symbol.dispose]() }
 }
 
-test('settings are taken from flag, --profile, environment, SANDLOT_PROFILE and top level, in that order', async () => {
+test('a setting comes from the first of: flag, --profile, environment, SANDLOT_PROFILE, top level', async () => {
   using at = homeWithProfiles()
   const { configFile } = at.home
   const work = `${configFile} [profiles.work]`

@@ -28,7 +28,7 @@ async function startPatientPeer() {
   }
 }
 
-test('a slow create shows its progress on a terminal, and removes it when done', async () => {
+test('a slow session create shows its progress on a terminal and removes it at the end', async () => {
   using home = new Home()
   await using peer = await startPatientPeer()
   const terminal = openTerminal(typed('session', 'create'), home.environment(env(peer.url)))

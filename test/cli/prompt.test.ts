@@ -26,25 +26,28 @@ test('the test terminal echoes input unless a program turns echo off', async () 
 test.each([
   ['signup', ['signup', '--url', 'http://127.0.0.1:1'], ['Password', 'Password, again']],
   ['keys ls', ['keys', 'ls', '--url', 'http://127.0.0.1:1'], ['Password']],
-])('the command %s asks for email and password and never echoes the password', async (_, args, questions) => {
-  using home = new Home()
-  const terminal = openTerminal(client(...args), home.environment())
-  await terminal.shows('Email')
-  terminal.type('alice\r')
-  await terminal.shows('is not an email address')
-  terminal.type('@example.com\r')
-  for (const question of questions) {
-    await terminal.shows(question)
-    // Ctrl-T would show the password in the library's prompt.
-    for (const letter of ['\u0014', ...password]) terminal.type(letter)
-    terminal.type('\r')
-  }
-  await terminal.shows('refused the connection')
-  expect(await terminal.ended).toBe(8)
-  const screen = stripVTControlCharacters(terminal.screen())
-  expect(screen).toContain('alice@example.com')
-  for (const part of [password, 'correct', 'horse', 'battery', '***']) expect(screen).not.toContain(part)
-})
+])(
+  'the command %s prompts for email and password and never echoes the password',
+  async (_, args, questions) => {
+    using home = new Home()
+    const terminal = openTerminal(client(...args), home.environment())
+    await terminal.shows('Email')
+    terminal.type('alice\r')
+    await terminal.shows('is not an email address')
+    terminal.type('@example.com\r')
+    for (const question of questions) {
+      await terminal.shows(question)
+      // Ctrl-T would show the password in the library's prompt.
+      for (const letter of ['\u0014', ...password]) terminal.type(letter)
+      terminal.type('\r')
+    }
+    await terminal.shows('refused the connection')
+    expect(await terminal.ended).toBe(8)
+    const screen = stripVTControlCharacters(terminal.screen())
+    expect(screen).toContain('alice@example.com')
+    for (const part of [password, 'correct', 'horse', 'battery', '***']) expect(screen).not.toContain(part)
+  },
+)
 
 test.each([
   ['ctrl-c', '\u0003'],
@@ -130,7 +133,7 @@ test.each([
   ])
 })
 
-test('keys rm asks before it revokes the current key', async () => {
+test('keys rm asks for confirmation before it revokes the current key', async () => {
   const key = (id: string) => ({
     id,
     name: 'k',
@@ -228,7 +231,7 @@ test.each(confirmations)(
   },
 )
 
-test('session rm does not ask before it destroys a session that is specified by id or with --session', async () => {
+test('session rm destroys a session specified by id or with --session without confirmation', async () => {
   await using service = await startService()
   using home = new Home()
   for (const words of [['sbx_a'], ['--session', 'sbx_a']]) {
@@ -241,7 +244,7 @@ test('session rm does not ask before it destroys a session that is specified by 
   ])
 })
 
-test('config set-key without an argument asks for the key without echoing it', async () => {
+test('config set-key without an argument prompts for the key without echoing it', async () => {
   using home = new Home()
   const terminal = openTerminal(client('config', 'set-key'), home.environment())
   await terminal.shows('API key')

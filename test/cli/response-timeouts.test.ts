@@ -52,7 +52,7 @@ test('the client waits if Retry-After is short, and prints a note', async () => 
   expect(ran.stderr).toMatch(/^sandlot: At most 5 .*\nWaiting up to 1 s\.\n$/)
 })
 
-test('the client reports a long Retry-After once, and exits without waiting', async () => {
+test('the client exits without waiting if Retry-After is long, and prints the time once', async () => {
   await using peer = await limited(9, 60)
   using home = new Home()
   const env = { SANDLOT_URL: peer.url, SANDLOT_API_KEY: key }

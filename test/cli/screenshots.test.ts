@@ -1,4 +1,4 @@
-/** Draws the pictures for README and docs/cli.md (`npm run docs -- --pictures`). */
+/** Renders the pictures for README and docs/cli.md (`npm run docs -- --pictures`). */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -18,7 +18,7 @@ const sessions = [
   { name: 'web', ttl: '30m', command: 'mkdir -p src && echo "hello" > src/main.txt && ls -R' },
 ]
 
-test.skipIf(folder === undefined)('draws the screenshots for the documentation', async () => {
+test.skipIf(folder === undefined)('renders the screenshots for the documentation', async () => {
   await using world = await startWorld({ env: { QUOTA_CONCURRENT_SANDBOXES: '10' } })
   using home = new Home()
   await makeUsers(world).signUp(home, 'ada@example.com')

@@ -31,7 +31,7 @@ describe('signup', () => {
     expect((await home.run(['whoami', '--json'])).json().id).toBe(account.id)
   })
 
-  test('signup asks for email and password on a terminal without echoing the password', async () => {
+  test('signup prompts for email and password on a terminal without echoing the password', async () => {
     using home = new Home()
     const email = users.newEmail()
     const terminal = openTerminal(

@@ -126,7 +126,7 @@ test("saving settings removes other users' permissions from the file and folder"
   expect(modeOf(home.configFolder)).toBe('700')
 })
 
-test('set-key reads the key from a pipe, and does not ask without a terminal', async () => {
+test('set-key reads the key from a pipe, and does not prompt when there is no terminal', async () => {
   using home = new Home()
   expect(await home.run(['config', 'set-key', '-'], { input: `${key('pipe')}\n` })).toMatchObject({ code: 0 })
   expect(parse(readFileSync(home.configFile, 'utf8'))).toEqual({ api_key: key('pipe') })

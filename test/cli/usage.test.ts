@@ -110,7 +110,7 @@ test('--json is accepted before the command', async () => {
   expect((await home.run(['--json', 'whoami'])).json().error.code).toBe('no_address')
 })
 
-test('a failure with --json prints one object on stdout and the message on stderr', async () => {
+test('with --json, a failure prints one JSON object on stdout and the message on stderr', async () => {
   using home = new Home()
   const { code, json, stderr } = await home.run(['whoami', '--json'], { env: configured })
   expect(code).toBe(8)

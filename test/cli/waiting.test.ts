@@ -41,7 +41,7 @@ describe.concurrent('sessions', () => {
     expect((await user.run(['session', 'rm', '--all', '--yes'])).code).toBe(0)
   })
 
-  test('an interrupted session create --wait creates nothing', async () => {
+  test('session create --wait creates no session if it is interrupted', async () => {
     using user = await users.newUser()
     await world.db.query('update account set hours_limit = 0 where email = ?', [user.email])
     const { code, stderr, json } = await user.run(
@@ -54,7 +54,7 @@ describe.concurrent('sessions', () => {
     expect((await user.run(['session', 'ls', '--all'])).stdout).toBe('')
   })
 
-  test('session create --wait waits for a rate limit', async () => {
+  test('session create --wait waits out a rate limit', async () => {
     using user = await users.newUser()
     const [account] = await world.db.query<{ id: string }>('select id from account where email = ?', [
       user.email,

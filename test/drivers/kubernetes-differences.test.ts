@@ -140,7 +140,7 @@ describe('an additional policy', () => {
   })
 })
 
-test('reports each required right that no RBAC rule grants on all objects', () => {
+test('reports each required permission that no RBAC rule grants on all objects', () => {
   expect(findMissingRights(neededRules)).toEqual([])
   expect(findMissingRights([{ apiGroups: ['*'], resources: ['*'], verbs: ['*'] }])).toEqual([])
   const few = neededRules.map((rule) => ({

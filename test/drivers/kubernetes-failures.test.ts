@@ -102,12 +102,12 @@ describe.skipIf(!hasCluster)('cluster failures', () => {
       return tries
     }
 
-    test("a pod's readiness is tested once, when the cluster reports that the pod has started", async () => {
+    test("the driver tests a pod's readiness only once, after the cluster reports that the pod has started", async () => {
       await driver.list()
       expect([await createTried(driver), await createTried(driver)]).toEqual([1, 1])
     })
 
-    test("a pod's readiness is polled if the role is not allowed to read events", async () => {
+    test("the driver polls a pod's readiness if its role is not allowed to read events", async () => {
       const env = await world.openNamespace('eventless')
       const rbac = world.admin.makeApiClient(RbacAuthorizationV1Api)
       const namespace = env.SANDBOX_NAMESPACE
@@ -140,13 +140,13 @@ describe.skipIf(!hasCluster)('cluster failures', () => {
       expect((await process.ended).kind).toBeOneOf(['exited', 'lost'])
     })
 
-    test("if someone other than Sandlot deletes a pod, the pod's death is reported", async () => {
+    test('the driver reports the death of a pod that someone other than Sandlot has deleted', async () => {
       const pod = await createReady()
       await world.api.deleteNamespacedPod({ name: pod.name, namespace: world.namespace })
       expect(await reportedDeath(pod.uid)).toEqual({ reason: 'pod_failed', detail: 'Deleted' })
     })
 
-    test('a pod of a different installation is neither reported nor listed', async () => {
+    test('the driver neither reports nor lists pods of other installations', async () => {
       const others = world.open({}, 'another-installation')
       const pod = await createReady(others)
       await run(others, pod, shell('kill -KILL $(pidof sleep)'))

@@ -163,7 +163,7 @@ describe.skipIf(!hasCluster)('cluster isolation', () => {
     await workers.delete(pod)
   })
 
-  test('npm run cluster can be run again, and can block egress', async () => {
+  test('running npm run cluster again with egress set to none blocks egress', async () => {
     const prepare = (egress: Egress) =>
       installCluster({ kubeconfig: adminKubeconfig!, namespace: world.namespace, egress })
     const readRules = async () => {
@@ -199,7 +199,7 @@ describe.skipIf(!hasCluster)('cluster isolation', () => {
   })
 
   describe("the workers' role", () => {
-    test("the workers' role grants exactly the rights that the driver needs", async () => {
+    test("the workers' role grants exactly the permissions that the driver needs", async () => {
       const api = worker(world, AuthorizationV1Api)
       const { status } = await api.createSelfSubjectRulesReview({
         body: { spec: { namespace: world.namespace } },
@@ -223,7 +223,7 @@ describe.skipIf(!hasCluster)('cluster isolation', () => {
       expect(status!.allowed).toBe(false)
     })
 
-    test('a driver without sufficient rights names the command that grants them', async () => {
+    test('a driver without sufficient permissions names the command that grants them', async () => {
       const elsewhere = world.open({ SANDBOX_NAMESPACE: 'default' })
       await expect(elsewhere.ping()).rejects.toThrow(DriverUnavailable)
       await expect(elsewhere.ping()).rejects.toThrow(/npm run cluster/)

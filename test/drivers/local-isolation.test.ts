@@ -133,7 +133,7 @@ describe('local isolation', () => {
     expect(readStat(agentPid(pod.name))![19]).not.toBe(agent[19])
   })
 
-  test("recreates a sandbox's pipes after they were removed, closed or replaced", async () => {
+  test("recreates a sandbox's pipes after they have been removed, closed or replaced", async () => {
     const { pod, driver } = await createReady()
     const folder = '/run/sandlot/pipes'
     for (const harm of [
@@ -197,7 +197,7 @@ describe('local isolation', () => {
 describe.runIf(hasCgroups)('local limits', () => {
   const more = { SANDBOX_MEMORY: '128Mi', SANDBOX_PIDS: '32', SANDBOX_CPU: '250m' }
 
-  test('exceeding the memory limit kills the process that allocates the memory, not the sandbox', async () => {
+  test('if a sandbox exceeds its memory limit, only the process that allocates memory is killed', async () => {
     const { pod, driver } = await createReady({ more })
     const hog = await run(driver, pod, shell('head -c 300000000 /dev/zero | tail -c 300000000 | wc -c'))
     expect(Number(hog.stdout)).toBeLessThan(300_000_000)

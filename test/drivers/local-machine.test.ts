@@ -175,7 +175,7 @@ describe('the bubblewrap command line', () => {
   })
 })
 
-test('reports which limits the machine lacks and how to fix that', () => {
+test('reports which limits the machine cannot enforce, and how to fix that', () => {
   const machine = {
     isolation: 'user' as const,
     isRoot: false,

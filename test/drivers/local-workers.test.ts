@@ -120,7 +120,7 @@ describe('workers that die', () => {
     expect((await driver.list()).map((each) => each.uid)).not.toContain(pod.uid)
   })
 
-  test('all sandboxes in a directory can be ended together', async () => {
+  test('destroyAllSandboxes ends every sandbox in a directory', async () => {
     const own = mkdtempSync(join(tmpdir(), 'sandlot-local-'))
     onTestFinished(() => rmSync(own, { recursive: true }))
     const { driver } = openDriver({ directory: own })

@@ -47,7 +47,7 @@ test('200 commands with a megabyte of unread stdin or large environments do not 
   )
 })
 
-test('110 stalled downloads of 8 MiB of output do not exhaust memory', async () => {
+test('110 stalled downloads of 8 MiB each do not exhaust memory', async () => {
   await withNeighbour(
     world,
     async ({ account, params, sh }) => {

@@ -189,7 +189,7 @@ test('an MCP stream that is resumed many times runs its command once', async () 
   await expect(alice.open('resumeMcp', { headers: long })).rejects.toMatchObject({ status: 400 })
 })
 
-test('the outbox tracks whether the client has read all progress messages', async () => {
+test('the outbox of an MCP stream tracks whether the client has read all messages', async () => {
   let sdk!: ReadableStreamDefaultController<Uint8Array>
   const body = new ReadableStream<Uint8Array>({
     start(controller) {

@@ -26,7 +26,7 @@ describe.concurrent('one API process', () => {
     expect(performance.now() - startedAt).toBeLessThan(5_000)
   })
 
-  test('200 stalled bodies use little memory, and other accounts are served', async () => {
+  test('200 stalled request bodies use little memory and do not block other accounts', async () => {
     const [alice, bob] = [await world.account(), await world.account()]
     const before = memoryOf(world.apis[0]!)
     const head = headOf('POST', `/v1/sandboxes/sbx_${'0'.repeat(26)}/files/create`, {
@@ -84,7 +84,7 @@ describe.concurrent('one API process', () => {
   })
 })
 
-test('the concurrent requests of one account are limited, and other accounts are served', async () => {
+test("the limit on one account's concurrent requests does not affect other accounts", async () => {
   const [alice, bob] = [await world.account(), await world.account()]
   const head = headOf('POST', '/v1/api-keys', {
     authorization: `Bearer ${alice.token}`,

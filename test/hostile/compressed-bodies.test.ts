@@ -5,7 +5,7 @@ import { routesWithBody, sendCompressed } from './compressed-bodies.ts'
 
 const world = shareWorld({ workers: 0 })
 
-test('every route that accepts a body rejects 10 KiB that decompress to 10 MiB', async () => {
+test('every route that accepts a body rejects a 10 KiB body that decompresses to 10 MiB', async () => {
   const alice = await world.account()
   expect(routesWithBody.length).toBeGreaterThan(10)
   for (const endpoint of routesWithBody)

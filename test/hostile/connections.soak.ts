@@ -115,7 +115,7 @@ describe.concurrent('unauthenticated clients', () => {
     for (const { socket } of [refused, asking]) socket.destroy()
   })
 
-  test('unread responses are limited in number and duration', async () => {
+  test('a client can leave only a limited number of responses unread, for a limited time', async () => {
     const [alice, bob] = [await world.account(), await world.account()]
     const { body: sandbox } = await alice.call('createSandbox')
     const params = { id: sandbox.id }

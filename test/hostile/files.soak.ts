@@ -37,7 +37,7 @@ test('a search through thousands of deep paths is limited and does not slow othe
   }
 })
 
-test('eight concurrent patterns with many alternatives over long names do not block the API', async () => {
+test('eight concurrent globs with many alternatives do not block the API, even over long names', async () => {
   // Each alternative matches most of a name before it fails.
   const alternatives = Array.from({ length: 60 }, (_, index) => `*a*a*a*a*a*a*${index}b`)
   const { result } = await withNeighbour(world, async (hostile) => {

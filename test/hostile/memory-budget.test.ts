@@ -22,7 +22,7 @@ const refusal = (work: () => void) => {
   throw new Error('the reservation was not rejected')
 }
 
-test("one limit applies to an account's memory of all kinds", () => {
+test('one limit covers all kinds of memory that an account uses', () => {
   const { memoryBudget } = open()
   const request = memoryBudget.open('acc_1', 'requests')
   const stdin = memoryBudget.open('acc_1', 'stdin')
@@ -51,7 +51,7 @@ test('a released reservation counts as zero, and releasing it again has no effec
   expect(memoryBudget.sums.requests).toBe(0)
 })
 
-test('bytes that move to a different kind count only once', () => {
+test('memory that moves from a request to its stdin counts only once', () => {
   const { memoryBudget } = open()
   const request = memoryBudget.open('acc_1', 'requests')
   request.add(ofAccount)
@@ -78,7 +78,7 @@ test('when memory runs low, the account using the most is rejected first', () =>
   first!.add(900)
   second!.add(900)
   third!.add(700)
-  // The budget is used up. Small accounts may still use part of the reserve.
+  // The total budget is used up, but small accounts may still use part of the reserve.
   expect(refusal(() => first!.add(10))).toMatchObject({ code: 'rate_limited', retryAfterSeconds: 2 })
   small!.add(300)
   third!.add(100)

@@ -100,7 +100,7 @@ test('no calls are sent to a worker without a validly signed registry entry', as
   await world.redis.hdel('sandlot:workers', id, forged)
 })
 
-test('a replayed registry entry attracts no calls', async () => {
+test('no call reaches an attacker who replays a registry entry', async () => {
   using spy = await eavesdrop()
   const { rpcKeys } = world.settings
   // An attacker at a worker's address has a valid entry, but not the key.
@@ -182,7 +182,7 @@ test('a call cannot be read, changed or replayed in transit', async () => {
   expect(ran.stdout).toBe(`${canary}\n`)
 })
 
-test("a forged job triggers only work that the sandbox's row requires", async () => {
+test("a forged job has no effect beyond what the sandbox's row requires anyway", async () => {
   const jobs = new Queue(queueName, { connection: world.redis as never, prefix: queuePrefix })
   const { id: sandboxId } = params
   const forged = [

@@ -102,7 +102,7 @@ describe('rejected bodies that are incomplete', () => {
   test.each([
     ['exceeds 256 KiB', { 'content-length': 1024 * 1024 }],
     ['has an unknown length', { 'transfer-encoding': 'chunked' }],
-  ])('a rejection sends Connection: close if the rest of the body %s', async (_, headers) => {
+  ])("a rejected request's response has Connection: close if the rest of the body %s", async (_, headers) => {
     const connection = openRaw(world.url(), headOf('PUT', path, headers))
     await connection.closed
     expect(connection.text()).toMatch(/^HTTP\/1\.1 401 .*\r\nConnection: close\r\n/is)
@@ -110,7 +110,7 @@ describe('rejected bodies that are incomplete', () => {
   })
 })
 
-test('aborting a request ends its wait for a notification', async () => {
+test('a request that waits for a notification stops waiting when it is aborted', async () => {
   const subscriber = connectRedis(world.plugs.redis.url, 'retry', pino({ enabled: false }))
   const notifications = new Notifications(subscriber)
   const request = new AbortController()
@@ -146,7 +146,7 @@ describe('the chunk limit', () => {
     expect(now).toBeLessThan(30_000)
   })
 
-  test('large chunks earn no credit for later small chunks', () => {
+  test('sending large chunks does not allow more small chunks later', () => {
     const isExceededBy = makeChunkLimit(() => 0)
     isExceededBy(1024 * 1024)
     const refused = Array.from({ length: 5_000 }).findIndex(() => isExceededBy(0))

@@ -57,7 +57,7 @@ describeOnBothDrivers('streams', (driver) => {
     }
     const statusOf = (reader: RawConnection) => reader.text().slice('HTTP/1.1 '.length).slice(0, 3)
 
-    test("an account's 65th stream is rejected until the client of an open stream has disconnected", async () => {
+    test("an account's 65th stream is rejected until one of the open streams is closed", async () => {
       await sh(`yes 'a line of the file' | head -c ${fileBytes} > big`)
       const files = [{}, { start_line: 2 }].map((lines) => pathTo({ path: 'big', ...lines }))
       const readers = await Promise.all(files.map(openStalled))

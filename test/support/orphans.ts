@@ -14,7 +14,7 @@ import type { World } from './world.ts'
 const cleanMs = 60_000
 /** Usual time for workers to clean up, in milliseconds. */
 const promptMs = 3_000
-/** Milliseconds until the kernel and Redis notice an exited process. No worker runs at this point. */
+/** Milliseconds until the kernel and Redis notice an exited process. No worker is running at this point. */
 const noticeMs = 5_000
 
 /** Resolves when all pods are deleted and all jobs are done. */

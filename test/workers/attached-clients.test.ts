@@ -29,7 +29,7 @@ async function untilLaterGrace(): Promise<void> {
   await over
 }
 
-test('the grace period expires if no client returns', async () => {
+test('the grace period expires if no client reconnects', async () => {
   const { clients, over, state } = makeClients()
   clients.arrive()
   clients.leave()
@@ -50,7 +50,7 @@ test('a command is not stopped while another client is attached', async () => {
   expect(state.times).toBe(1)
 })
 
-test('a client that returns within the grace period replaces the old reader', async () => {
+test('a client that reconnects within the grace period replaces its old reader', async () => {
   const { log, clients, state } = makeClients()
   const left = clients.attach()
   await log.append('stdout', Buffer.from('abc'))
@@ -63,7 +63,7 @@ test('a client that returns within the grace period replaces the old reader', as
   expect(state.times).toBe(0)
 })
 
-test("a returning client replaces the disconnected reader that stopped at the client's offset", async () => {
+test('a client that reconnects replaces the disconnected reader whose offset it sends', async () => {
   const { log, clients } = makeClients(60_000)
   const [near, far] = [clients.attach(), clients.attach()]
   await log.append('stdout', Buffer.from('abc'))

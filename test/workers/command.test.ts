@@ -21,7 +21,7 @@ async function readAll(reader: Reader, end: number): Promise<OutputOffset> {
   return { ...reader.offset }
 }
 
-test('a command blocked by a disconnected reader continues when the reader returns', async () => {
+test('a command blocked by a disconnected reader continues when the reader reconnects', async () => {
   const command = makeCommand()
   const left = command.clients.attach()
   await command.take('stdout', Buffer.alloc(mib))

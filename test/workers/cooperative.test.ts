@@ -29,7 +29,7 @@ async function longestRound(work: () => Promise<unknown>): Promise<number> {
   return longest
 }
 
-test('cooperative work yields to the event loop, however much work there is', async () => {
+test('cooperative work regularly yields to the event loop, however much work there is', async () => {
   const content = Buffer.alloc(limits.editBytes / 2, 'a')
   const replaced = () =>
     runCooperatively('alice', replaceExact(content, { old: 'a', new: 'bc', replaceAll: true }))
@@ -64,7 +64,7 @@ test('the error of one task is reported, and the next task still runs', async ()
   expect([failed.status, done.status]).toEqual(['rejected', 'fulfilled'])
 })
 
-test('records are split correctly wherever the chunks are split', async () => {
+test('a stream is divided into the same records, wherever its chunks are split', async () => {
   const text = `a|||bb||${'c'.repeat(9)}||${'d'.repeat(10)}||${'e'.repeat(50)}|f||g|||h`
   for (const size of [1, 2, 3, 7, 1000]) {
     const records: string[] = []

@@ -74,7 +74,7 @@ async function expectEnds(told: Awaited<ReturnType<typeof runTen>>) {
   for (const { id, exit_code } of told) expect(known.get(id)).toEqual({ status: 'exited', exit_code })
 }
 
-test('exit statuses that were lost in a crash are written again', async () => {
+test('exit statuses that a PostgreSQL crash has lost are written again', async () => {
   const told = await runTen((command) => alice.call('execCommand', { params, body: { command } }))
   await crash(world)
   await world.eventually(async () => {

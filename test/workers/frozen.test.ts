@@ -60,7 +60,7 @@ describeOnBothInSoak('a worker that freezes while commands are running', (driver
     await check()
   })
 
-  test("responses in progress report a frozen worker's commands as lost", async () => {
+  test("clients that are waiting for a frozen worker's commands receive `lost`", async () => {
     const alice = await world.account()
     const params = { id: (await alice.call('createSandbox')).body.id }
     const run = (body: object) => alice.call('execCommand', { params, body: body as never })

@@ -119,7 +119,7 @@ const countsOf = (text: string): OutputOffset => {
   return { stdout, stderr: text.length - stdout }
 }
 
-test('a reader at any offset receives the same output as from a plain list', async () => {
+test('a reader receives exactly the output that follows its offset', async () => {
   await fc.assert(
     fc.asyncProperty(plainWrites, fc.nat(), fc.integer({ min: 8, max: 100_000 }), async (all, pick, bite) => {
       const log = new OutputLog()
@@ -163,7 +163,7 @@ test('a reader at any offset receives the same output as from a plain list', asy
   )
 })
 
-test('a reader with an invalid offset skips that number of bytes, and then reports correct offsets', async () => {
+test('a reader at an offset that never existed skips that many bytes and ends at the correct offset', async () => {
   const log = new OutputLog()
   for (let round = 0; round < 100; round++)
     await log.append(round % 2 ? 'stdout' : 'stderr', Buffer.from('ab'))
@@ -204,7 +204,7 @@ test.each([
   expect(command.log.total.stdout + command.log.total.stderr).toBe(100_000)
 })
 
-test('output that alternates between streams counts by its memory use', async () => {
+test('output that alternates between streams counts with the memory that it uses', async () => {
   const log = new OutputLog()
   const most = 128 * 1024
   log.limitUnread(most)
@@ -232,7 +232,7 @@ test('a download receives its bytes unchanged even after newer output has replac
   expect(pieces.map(({ copy }) => copy().toString()).join('') === before).toBe(true)
 })
 
-test('one unread byte keeps only the block that contains it in memory', async () => {
+test('an unread byte keeps only its own block of the log in memory', async () => {
   const log = new OutputLog()
   await log.append('stdout', Buffer.alloc(4_000_000, 'a'))
   const pieces = log.pin('stdout', 2_000_000, 2_000_001)

@@ -92,7 +92,7 @@ test('the scanner buffers at most one line after a sentinel that has no line end
   expect(shown + finder.rest().length).toBe(1 + mark.length + 1_000 * chunk.length)
 })
 
-test('output above the limit keeps both ends and counts all bytes', () => {
+test('output above the limit is truncated in the middle, and all bytes are counted', () => {
   fc.assert(
     fc.property(fc.array(fc.string({ maxLength: 40 }), { maxLength: 60 }), (chunks) => {
       const limit = 200

@@ -29,7 +29,7 @@ async function bytesOf(stream: Readable): Promise<Buffer> {
   return Buffer.concat(chunks)
 }
 
-test('the parser reads a line across chunk boundaries and rejects an endless one', async () => {
+test('the parser reads a line that spans several chunks, and rejects one that never ends', async () => {
   const text = fc.string({ unit: fc.constantFrom('1', '\n', '\x1e', 'x', '\0', ' '), maxLength: 600 })
   await fc.assert(
     fc.asyncProperty(text, cuts, async (text, lengths) => {
@@ -93,7 +93,7 @@ test('pending bytes arrive completely and in order for any chunk size', async ()
   )
 })
 
-test('single pending bytes use little more memory than their size', () => {
+test('bytes that arrive one at a time use little more memory than their number', () => {
   const make = outputsOf({ pause() {}, resume() {} }, 256 * 1024)
   const measure = () => {
     const output = make()
@@ -147,7 +147,7 @@ const hostile = fc.oneof(
     .map((text) => Buffer.from(text)),
 )
 
-test('output becomes events that pass through the API unchanged, wherever the chunks are split', async () => {
+test("the API passes a worker's event stream through unchanged, wherever the chunks are split", async () => {
   const writes = fc.array(fc.tuple(fc.constantFrom('stdout' as const, 'stderr' as const), hostile), {
     maxLength: 20,
   })

@@ -37,7 +37,7 @@ test.each(['/etc/*', '../x', 'a/../b', '.', '{a,b}'.repeat(8)])('the pattern %j 
   expect(() => readPattern(pattern)).toThrow(expect.objectContaining({ code: 'invalid_request' }))
 })
 
-test('a pattern that makes most regular expressions backtrack excessively is matched quickly', () => {
+test('quickly matches a pattern that would cause excessive backtracking as a regular expression', () => {
   const matching = () => {
     expect(matches('*a'.repeat(500), `${'a'.repeat(250)}b`)).toBe(false)
     expect(matches(`${'**/a/'.repeat(200)}b`, 'a/'.repeat(2_000).slice(0, -1))).toBe(false)
@@ -46,7 +46,7 @@ test('a pattern that makes most regular expressions backtrack excessively is mat
   expect(processorMs(matching)).toBeLessThan(1_000)
 })
 
-test('the find command descends no deeper than the pattern allows', () => {
+test('the find command searches no deeper than the pattern can match', () => {
   const pattern = readPattern('src/{lib,bin}/x?/[ab].ts')
   expect(literalStart(pattern)).toEqual(['src'])
   expect(deepest(pattern)).toBe(4)

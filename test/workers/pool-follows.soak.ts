@@ -57,7 +57,7 @@ test(
   },
 )
 
-test('the pool refill waits up to 10 s for a cold create', aside, async () => {
+test('refilling the pool waits up to 10 s for a create that needs a new pod', aside, async () => {
   const size = 2
   await using world = await startWorld({
     env: {
@@ -95,43 +95,47 @@ test('the pool refill waits up to 10 s for a cold create', aside, async () => {
 
 const onCluster = { ...aside, skip: !hasCluster }
 
-test("the first command in a claimed pod finds a slot at the pod's owner", onCluster, async () => {
-  const size = 6
-  await using world = await startWorld({
-    driver: 'kubernetes',
-    workers: 3,
-    env: { WARM_POOL_SIZE: String(size), QUOTA_CONCURRENT_SANDBOXES: '10' },
-  })
-  const alice = await world.account()
-  const { image } = world.settings.sandbox
-  const held = async (names: string[], worker: Process) => {
-    const entries = await listWorkers(world)
-    return names.filter((name) => inOrderFor(name, entries)[0]!.url === worker.callsUrl).length
-  }
-  // After a minute, a worker closes slots of sandboxes that it no longer owns.
-  await world.eventually(async () => {
-    const names = (await awaitPods(world, { [image]: size })).map(({ name }) => name)
-    for (const worker of world.workers) {
-      const waiting = await sumUp([worker.internalUrl], 'sandlot_slots_waiting', 'role')
-      expect(waiting.worker ?? 0).toBe(await held(names, worker))
+test(
+  'the first command in a claimed pod uses a slot of the worker that owns the pod',
+  onCluster,
+  async () => {
+    const size = 6
+    await using world = await startWorld({
+      driver: 'kubernetes',
+      workers: 3,
+      env: { WARM_POOL_SIZE: String(size), QUOTA_CONCURRENT_SANDBOXES: '10' },
+    })
+    const alice = await world.account()
+    const { image } = world.settings.sandbox
+    const held = async (names: string[], worker: Process) => {
+      const entries = await listWorkers(world)
+      return names.filter((name) => inOrderFor(name, entries)[0]!.url === worker.callsUrl).length
     }
-    return true
-  }, 2 * soonMs)
-  const ids = await Promise.all(
-    Array.from({ length: size }, async () => {
-      const { id, timings } = await create(alice, image)
-      expect(timings.pod).toBe('claimed')
-      const { body } = await alice.call('execCommand', { params: { id }, body: { command: ['true'] } })
-      expect(body).toMatchObject({ status: 'exited', exit_code: 0 })
-      return id
-    }),
-  )
-  const found = (workers: Process[]) => sumUp(urlsOf(workers), 'sandlot_slots_total', 'outcome')
-  expect(await found(world.workers)).toEqual({ warm: size })
-  for (const worker of world.workers) {
-    expect((await found([worker])).warm ?? 0).toBe(await held(ids, worker))
-  }
-})
+    // After a minute, a worker closes slots of sandboxes that it no longer owns.
+    await world.eventually(async () => {
+      const names = (await awaitPods(world, { [image]: size })).map(({ name }) => name)
+      for (const worker of world.workers) {
+        const waiting = await sumUp([worker.internalUrl], 'sandlot_slots_waiting', 'role')
+        expect(waiting.worker ?? 0).toBe(await held(names, worker))
+      }
+      return true
+    }, 2 * soonMs)
+    const ids = await Promise.all(
+      Array.from({ length: size }, async () => {
+        const { id, timings } = await create(alice, image)
+        expect(timings.pod).toBe('claimed')
+        const { body } = await alice.call('execCommand', { params: { id }, body: { command: ['true'] } })
+        expect(body).toMatchObject({ status: 'exited', exit_code: 0 })
+        return id
+      }),
+    )
+    const found = (workers: Process[]) => sumUp(urlsOf(workers), 'sandlot_slots_total', 'outcome')
+    expect(await found(world.workers)).toEqual({ warm: size })
+    for (const worker of world.workers) {
+      expect((await found([worker])).warm ?? 0).toBe(await held(ids, worker))
+    }
+  },
+)
 
 const create = async (account: Account, image: string) =>
   (await account.call('createSandbox', { body: { image } })).body

@@ -37,7 +37,7 @@ test('a rejected pool image is not tried again for a while', () => {
   expect(planned([], 2, {}, true)).toEqual(nothing)
 })
 
-test('a pool is not refilled immediately after a claim, unless half of the pool is gone', () => {
+test('a pool is refilled immediately after a claim only if half of the pool is gone', () => {
   expect(planned([pod('1'), pod('2')], 3, { quietMs: 500 })).toEqual(nothing)
   expect(planned([pod('1')], 3, { quietMs: 500 }).add).toHaveLength(2)
 })
@@ -66,7 +66,7 @@ test('an interrupted start of a warm pod is resumed unless it takes too long', (
   expect(planned([starting('1', 60)], 1)).toEqual({ remove: ['1'], resume: [], add: ['a'] })
 })
 
-test('the pool refill waits while client pods are starting, but not indefinitely', () => {
+test('the pool refill waits while pods for clients are starting, but not indefinitely', () => {
   expect(allowedStarts(4, 0, 0)).toBe(2)
   expect(allowedStarts(40, 0, 0)).toBe(10)
   expect(allowedStarts(400, 0, 0)).toBe(16)

@@ -50,7 +50,7 @@ test('the plan ends a sandbox past its TTL, even if the cluster is unreachable',
   expect(decided([row({ expires_at: ago(0) })], undefined)).toEqual(end)
 })
 
-test('the plan ends a sandbox that did not start in time, and retries other starts', () => {
+test('the plan ends a sandbox whose start has timed out, and retries starts that still have time', () => {
   expect(decided([row({ created_at: ago(60), ready_at: null })], [])).toMatchObject([
     { kind: 'end', reason: 'start_failed' },
   ])
@@ -92,7 +92,7 @@ test('the plan ends a sandbox whose pod died, and records why the pod died', () 
   expect(decided([row({})], [pod({ death })])).toEqual([{ kind: 'end', sandboxId: 'sbx_1', ...death }])
 })
 
-test('a pod that died at its shortened deadline does not count as expired', () => {
+test("a sandbox whose pod died long before the sandbox's TTL does not count as expired", () => {
   const expired = { reason: 'expired', detail: 'DeadlineExceeded' } as const
   const end = (left: number, claim?: 'unused') => {
     const changes = { expires_at: ago(-left), ...(claim && { claim, pod_name: 'sbx-1', pod_uid: 'u1' }) }
@@ -110,7 +110,7 @@ test('a pod that died at its shortened deadline does not count as expired', () =
   expect(end(1795, 'unused')).toEqual([{ kind: 'replace', sandboxId: 'sbx_1', missingPod: 'sbx-1' }])
 })
 
-test("the plan deletes a destroyed sandbox's pod until the pod is confirmed to be gone", () => {
+test("the plan keeps deleting a destroyed sandbox's pod until the pod is confirmed to be gone", () => {
   const destroyed = row({ destroyed_at: ago(10), destroy_reason: 'requested' })
   expect(decided([destroyed], undefined)).toEqual([{ kind: 'delete', sandboxId: 'sbx_1' }])
 })
@@ -152,7 +152,7 @@ test('the plan replaces a claimed pod that died unused', () => {
   expect(decided([late], [warmState({ death: expired })])).toMatchObject([{ kind: 'end', ...expired }])
 })
 
-test('the start timeout of a replacement pod is counted from the start of that pod', () => {
+test("the start timeout of a replacement pod counts from that pod's own creation", () => {
   const replaced = (since: number) =>
     row({ claim: 'replaced', pod_name: 'sbx-1', pod_since: ago(since), ready_at: null })
   expect(decided([replaced(59)], [])).toEqual([{ kind: 'create', sandboxId: 'sbx_1' }])

@@ -16,7 +16,7 @@ const replace = (content: string, old: string, other: string, replaceAll = false
   return { ...result, content: result.content.toString() }
 }
 
-test('for any text, all occurrences are replaced as by String.replaceAll', () => {
+test('replaces all occurrences in any text exactly as String.replaceAll does', () => {
   const few = fc.string({ unit: fc.constantFrom('a', 'b', 'ä') })
   fc.assert(
     fc.property(

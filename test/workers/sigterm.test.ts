@@ -42,7 +42,7 @@ test.concurrent('a worker that receives SIGTERM completes its running command an
   expect((await run('true')).exit_code).toBe(0)
 })
 
-test.concurrent('a draining worker reports `draining` and the number of commands that it still serves', async () => {
+test.concurrent('a draining worker reports `draining` and the number of its remaining commands', async () => {
   await using world = await startWorld({ env })
   const alice = await world.account()
   const { body: params } = await alice.call('createSandbox')
@@ -108,7 +108,7 @@ test.concurrent("a draining worker's commands remain listed and readable", async
   expect((await listWorkers(world)).map(({ url }) => url)).toEqual([second.callsUrl])
 })
 
-test.concurrent('a draining worker still serves its command to a returning reader and to a terminal', async () => {
+test.concurrent('a draining worker still serves a reader that reconnects, and a terminal', async () => {
   await using world = await startWorld({ env })
   const alice = await world.account()
   const { body: params } = await alice.call('createSandbox')

@@ -84,14 +84,11 @@ describeInSandboxes('slots', (open) => {
   test.each([
     ['exec failed: unable to start container process: read init-p: connection reset by peer', PodExhausted],
     ['read tcp: connection reset by peer', DriverUnavailable],
-  ])(
-    'the error of a shell that failed to start is classified by its text: %s',
-    async (why, ExpectedError) => {
-      const ended = Promise.resolve({ kind: 'lost', why } as const)
-      const told = await diagnoseShell(sandboxes.driver, pod, { ended })
-      expect(told.constructor).toBe(ExpectedError)
-    },
-  )
+  ])('classifies why a shell failed to start by its error message: %s', async (why, ExpectedError) => {
+    const ended = Promise.resolve({ kind: 'lost', why } as const)
+    const told = await diagnoseShell(sandboxes.driver, pod, { ended })
+    expect(told.constructor).toBe(ExpectedError)
+  })
 
   test('a slot receives a short or long command unchanged', async () => {
     const words = [
@@ -330,7 +327,7 @@ describeInSandboxes('slots', (open) => {
       expect(most).toBe(5)
     })
 
-    test('after a failed pre-opening, the pool retries only when the sandbox is used', async () => {
+    test('after pre-opening a slot fails, the pool retries only when the sandbox is used', async () => {
       let tries = 0
       const driver = slowly({
         start: async () => {

@@ -95,7 +95,7 @@ describeInSandboxes('terminals', (open) => {
     expect(await screen.all).toBe('end\r\n')
   })
 
-  test("only the file's owner can read the file that contains a terminal's command", async () => {
+  test("the file that contains a terminal's command is readable only by its owner", async () => {
     // This driver starts no shell on the terminal, so that the file can be inspected.
     const halfway = changed(driver, {
       start: async (where, argv, options) => {
@@ -116,7 +116,7 @@ describeInSandboxes('terminals', (open) => {
     expect(await terminal.ended).toEqual({ kind: 'exited', code: 143 })
   })
 
-  test("a waiting slot writes the file that contains a terminal's command", async () => {
+  test("the file that contains a terminal's command is written through a waiting slot", async () => {
     const slot = await openSlot(driver, pod)
     const carried = ways(async () => slot)
     const terminal = await openTerminal(driver, pod, { argv: ['stty', 'size'] }, size, carried)

@@ -1,5 +1,5 @@
 /**
- * Tracks a command's clients, including disconnected ones that may return. After its last client has
+ * Tracks a command's clients, including disconnected ones that may reconnect. After its last client has
  * disconnected, the command keeps running for a grace period.
  */
 import type { OutputOffset } from '../../shared/contract/exec-events.ts'
@@ -12,7 +12,7 @@ export interface Awaited {
 }
 
 export interface Grace {
-  /** How long a disconnected client has to return. */
+  /** Time within which a disconnected client can reconnect, in milliseconds. */
   ms: number
   /** Called when the grace period has elapsed and no client is attached. May be called more than once. */
   onOver(): void
@@ -23,7 +23,7 @@ export class AttachedClients {
   private readonly grace: Grace
   /** Includes disconnected clients whose grace period is not over. */
   private count = 0
-  /** Readers whose clients have disconnected but may return. The command still blocks on these readers. */
+  /** Readers whose clients have disconnected but may reconnect. The command still blocks on these readers. */
   private readonly absent = new Set<Reader>()
 
   constructor(command: Awaited, grace: Grace) {

@@ -13,7 +13,7 @@ import { unavailable } from '../../shared/platform/problem.ts'
 
 const retryMs = 1_000
 /**
- * How long a refused command is remembered after its row was deleted. Another process that read the row
+ * How long a refused command is remembered after its row has been deleted. Another process that read the row
  * before might still request the command.
  */
 const rememberMs = 60_000

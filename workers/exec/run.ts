@@ -58,7 +58,7 @@ export async function takeOutput(
   if (waitMs > 0) await sleep(waitMs)
 }
 
-/** How long a killed command has to report its exit status and remaining output. */
+/** Maximum time for a killed command to report its exit status and remaining output. */
 const killedMs = 2_000
 
 export function bodyOf(

@@ -183,7 +183,7 @@ const sizeOf = ({ rows = 24, columns = 80 }: ExecRequest) => ({ rows, columns })
 const timeoutOf = ({ request, mode }: StartExec): number =>
   request.timeout_ms ?? (mode === 'json' ? limits.execTimeoutMs : Number.POSITIVE_INFINITY)
 
-/** Delay, in milliseconds, after which a row is read again that could not be read. */
+/** Delay, in milliseconds, before another attempt to read a row that could not be read. */
 const rereadMs = 1_000
 
 /** Stops a command at its timeout, or when its sandbox expires. The row is then read again, to notice an extension. */

@@ -80,7 +80,7 @@ export const moveFile = limitPerSandbox<'moveFile'>(async (args, worker, { signa
   return to.shown
 })
 
-/** Prints `x` if nothing exists at the path. A directory is removed without the lock, because this can take long. */
+/** Prints `x` if nothing exists at the path. A directory is removed without the lock, because this is slow. */
 const removeScript = `${probes}${writing}${moving}
 f=$1 recursive=$2 missing_ok=$3
 gone() {

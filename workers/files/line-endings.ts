@@ -7,8 +7,8 @@ export const isBareNewline = (text: Buffer, at: number): boolean =>
   text[at] === newline && text[at - 1] !== carriageReturn
 
 /**
- * Returns a function that takes the bounds of a match in `content`. The function that it returns reports, for
- * each line ending of the replacement, whether it must be CR LF.
+ * Returns a function that takes the bounds of a match in `content`, and returns another function. For each
+ * line ending of the replacement, the second function reports whether it must be CR LF.
  *
  * `start` must not decrease between matches.
  */

@@ -20,7 +20,7 @@ const maxLockAttempts = 600
  *
  * The final check of the target and the rename run under one per-sandbox lock, which also covers hard links
  * and writes by several workers. A file that is being overwritten in place may be read half-written, so a
- * write is rejected only after its content was checked again under the lock.
+ * write is rejected only after its content has been checked again under the lock.
  *
  * The lock is a `flock` on the workspace, which the kernel releases when the shell exits. In images without
  * `flock`, the lock is a symlink to the shell's command line in `/proc`, which shows whether that shell is

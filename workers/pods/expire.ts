@@ -14,6 +14,6 @@ export async function expireSandbox(worker: ExpiryContext, sandboxId: string): P
   if (msLeft > 0) return await worker.jobs.add('expire', { sandboxId }, msLeft)
   worker.reach('expire: before the row is ended')
   const isEnded = await endOverdueAndDeletePod(worker, sandboxId, 'expire: the row is ended, the pod lives')
-  // The sandbox was extended after its row was read.
+  // The sandbox has been extended since its row was read.
   if (!isEnded) await expireSandbox(worker, sandboxId)
 }

@@ -87,7 +87,7 @@ export class CallServer<Worker extends ServerContext> {
     const held = holdCall(this.worker, request, response)
     if (!held) return
     response.writeContinue()
-    // The response has been sent only when it is closed, not when its last bytes were written.
+    // The response has been sent only when it is closed, not when its last bytes have been written.
     const sent = new Promise<void>((resolve) => response.once('close', resolve))
     const handle = this.handlers.calls[name] as StreamHandler<StreamCallName, Worker>
     const work = answer(this.worker, name, handle, request, response, held)

@@ -40,7 +40,7 @@ export interface SlotPoolOptions {
   idleMs?: number
   /** Above this number, the oldest idle slots of all sandboxes are closed. */
   max?: number
-  /** How long a slot that is being opened has to respond before a second slot is opened for the command. */
+  /** Time after which a second slot is opened for a command if the first one has not responded. */
   silentMs?: number
 }
 

@@ -3,7 +3,7 @@ import type { FileEntry, ListedEntry } from '../../../shared/contract/files.ts'
 import { showTime } from '../../core/times.ts'
 import { line, nameBytes } from './names.ts'
 
-/** Returns the exact bytes of the path of an entry, or of its name if only one folder was listed. */
+/** Returns the exact bytes of an entry's path, or of its name if only one folder was listed. */
 export const nameOf = ({ name, name_base64, path, path_base64 }: ListedEntry): Buffer =>
   path === undefined ? nameBytes(name, name_base64) : nameBytes(path, path_base64)
 

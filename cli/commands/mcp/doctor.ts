@@ -64,7 +64,7 @@ async function chooseSpots({ args, options, settings, output }: Invocation<Optio
   const option = scope === 'user' ? '' : ' --scope project'
   if (client === undefined) {
     const subject = scope === 'user' ? 'No MCP client on this machine' : 'No MCP client in this folder'
-    throw new CliError('failed', `${subject} has the server in its settings.`, {
+    throw new CliError('failed', `${subject} is configured to use the Sandlot server.`, {
       hint: `\`sandlot mcp init TARGET${option}\` adds it; \`sandlot mcp init\` lists the clients.`,
     })
   }

@@ -71,7 +71,7 @@ function requireNameOnly(args: string[]): void {
 const isSecretName = (name: string): boolean => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name)
 
 /**
- * Asks before saving a value that is too short to redact.
+ * Asks for confirmation before saving a value that is too short to redact.
  * @throws {CliError} if the user does not confirm
  */
 async function confirmIntent(value: string, { options, ask }: Invocation<Options>): Promise<void> {

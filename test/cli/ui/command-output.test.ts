@@ -98,7 +98,7 @@ test('the session page lists a new command and its exit status immediately', asy
   }
 })
 
-test('the prompt opens even if no command can run', async () => {
+test('the command prompt opens even if the session has ended', async () => {
   const quits: unknown[] = []
   const ui = await idleUi((...args) => quits.push(args))
   try {

@@ -83,7 +83,7 @@ describe.each(Object.entries(pages))('%s', (_, stack) => {
     expect(frame).not.toMatch(/[\u0000-\u0009\u000b-\u001a\u001c-\u001f\u007f-\u009f\u202e]|\u001b(?!\[)/)
   }
 
-  test('the page with any open dialog fits in 40 columns and 12 rows', () => {
+  test('each dialog fits in 40 columns and 12 rows', () => {
     for (const overlay of Object.keys(overlays)) fits(40, 12, overlay)
   })
 

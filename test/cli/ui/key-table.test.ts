@@ -12,7 +12,7 @@ test.each(everywhere)('no key has two actions on the %s page', (where) => {
   expect(names.filter((name, index) => names.indexOf(name) !== index)).toEqual([])
 })
 
-test('the session list has all required keys', () => {
+test('the session list supports every required key', () => {
   const names = keysOf('list').flatMap(({ keys }) => keys)
   const wanted = [
     'up',

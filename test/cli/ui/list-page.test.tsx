@@ -5,7 +5,7 @@ import { account, command, ended, many, now, session, start, stateWith } from '.
 const web = session()
 const second = session({ id: 'sbx_01kb0000000000000000000002', name: null, image: 'node:24' })
 
-test('the session list draws its frame with `loading` before the first response', () => {
+test('the session list shows `loading` inside its frame until the first response', () => {
   const rows = drawRows({ ...stateWith([]), account: undefined, sessions: undefined })
   expect(rows).toHaveLength(24)
   expect(rows[0]).toContain('http://localhost:8080')
@@ -83,7 +83,7 @@ test('a filter matches sessions that contain all of its words, ignoring case', (
   expect(shown('blue web')).toContain('No session matches the filter')
 })
 
-test('the session list draws only the sessions around the selected one, each on one row', () => {
+test('the session list shows only the sessions around the selected one, one per row', () => {
   const sessions = many(1000)
   const rows = drawRows(stateWith(sessions, { selected: sessions[500]!.id }))
   expect(rows).toHaveLength(24)

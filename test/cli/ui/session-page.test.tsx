@@ -68,7 +68,7 @@ describe('the output page', () => {
     expect(help({ isRunning: false })).toMatch(/^i +interrupt the command \(not now\)$/m)
   })
 
-  test('the output page keeps its scroll position', () => {
+  test('the output page starts at the line to which the user has scrolled', () => {
     const rows = drawRows(stateWith([web], { pages: [page(10)] }))
     expect(rows[2]).toBe('line 10')
   })

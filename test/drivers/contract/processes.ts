@@ -64,7 +64,7 @@ export function describeProcesses(contract: Contract): void {
 
     whole('a process blocks on a reader that pauses', async () => {
       const size = 64 * 1024 * 1024
-      // The process exits only after all output was read. openExec documents why containerd requires this.
+      // The process exits only after all output has been read. openExec documents why containerd requires this.
       const process = await driver.start(pod, shell(`echo $$; head -c ${size} /dev/zero; read -r _; exit 5`))
       const pid = await firstLine(process.stdout)
       process.stdout.pause()

@@ -33,7 +33,7 @@ const tokenSeconds = 365 * 24 * 3600
 
 /**
  * Creates missing objects and corrects those that differ.
- * @returns the content of a kubeconfig for the workers
+ * @returns the contents of a kubeconfig for the workers
  * @throws {Error} with the cluster's message
  */
 export async function installCluster(

@@ -191,7 +191,7 @@ export async function deleteClusterPod(cluster: Cluster, { name, uid }: PodName)
     readAt = performance.now() + readIntervalMs
     if (!found || found.metadata?.uid !== deleted) return
     if (!isForced && performance.now() - started > forceAfterMs) {
-      // If the node still runs the pod's processes, they end at the pod's deadline.
+      // If the pod's processes are still running on the node, they end at the pod's deadline.
       await requestDeletion(cluster, name, deleted, 0)
       isForced = true
     }

@@ -62,7 +62,7 @@ export function buildPod(
         seccompProfile: { type: 'RuntimeDefault' },
       },
       containers: [containerOf(request.image, sandbox)],
-      // The disk limit applies to each volume, and through the container's limit also to both together.
+      // The disk limit applies to each volume. The container's limit applies it to the sum of both volumes.
       volumes: ['workspace', 'tmp'].map((name) => ({
         name,
         emptyDir: { sizeLimit: sandbox.limits.disk },

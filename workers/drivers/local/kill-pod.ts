@@ -46,7 +46,7 @@ async function endProcesses(directory: string, pod: LocalPod): Promise<void> {
   if (supervisor && (isAlive(supervisor) || !first)) await endByForce(directory, pod, supervisor)
 }
 
-/** Ends a sandbox that is still starting, or that did not end after its first process was killed. */
+/** Ends a sandbox that is still starting, or that did not end when its first process was killed. */
 async function endByForce(directory: string, pod: LocalPod, supervisor: ProcessId): Promise<void> {
   kill(supervisor)
   const workspace = join(podFolder(directory, pod.name), 'workspace')
