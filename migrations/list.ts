@@ -1,5 +1,6 @@
 import type { Migration } from '@mikro-orm/migrations'
 import { First } from './20261126_first.ts'
+import { ByName } from './20261127_by_name.ts'
 import { ExecStart } from './20261127_exec_start.ts'
 import { Labels } from './20261127_labels.ts'
 import { Lifetimes } from './20261127_lifetimes.ts'
@@ -16,6 +17,7 @@ export interface ListedMigration {
 
 export const migrationsList: ListedMigration[] = [
   { name: '20261126_first', class: First, description: 'creating all tables' },
+  { name: '20261127_by_name', class: ByName, description: 'adding hashes of environments' },
   {
     name: '20261127_exec_start',
     class: ExecStart,

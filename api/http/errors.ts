@@ -1,6 +1,6 @@
 import type { Context as KoaContext, Middleware } from 'koa'
 import { errors } from '../../shared/contract/errors.ts'
-import { sandboxes } from '../../shared/contract/sandboxes.ts'
+import { createEndpoints } from '../../shared/contract/sandboxes.ts'
 import { newRequestId } from '../../shared/data/ids.ts'
 import type { Context } from '../../shared/platform/context.ts'
 import type { Logger } from '../../shared/platform/log.ts'
@@ -18,8 +18,6 @@ export interface RequestState {
   upgrade?: Upgrade | undefined
 }
 
-const { createSandbox } = sandboxes
-
 const clientDisconnected = 499
 
 export function aroundRequest({ log, metrics }: Context, requests: OpenRequests): Middleware {
@@ -30,7 +28,9 @@ export function aroundRequest({ log, metrics }: Context, requests: OpenRequests)
       await next()
     } catch (error) {
       const problem = asProblem(error, state)
-      const isCreate = koa.method === createSandbox.method && state.route === createSandbox.path
+      const isCreate = createEndpoints.some(
+        ({ method, path }) => koa.method === method && state.route === path,
+      )
       if (!hasDisconnected(state.signal)) countRefusal(metrics, problem, isCreate)
       answerWith(koa, problem, state.requestId)
     }

@@ -2,6 +2,7 @@ import * as z from 'zod'
 import type { Endpoint } from '../../shared/contract/endpoint.ts'
 import { families } from '../../shared/contract/index.ts'
 import { limits } from '../../shared/contract/limits.ts'
+import { createEndpoints } from '../../shared/contract/sandboxes.ts'
 import type { Settings } from '../../shared/platform/settings.ts'
 import type { Schema } from './docs-fields.ts'
 import { type Described, describeDefault } from './json-schema.ts'
@@ -67,7 +68,7 @@ function describeOperation(endpoint: Endpoint, components: Map<string, Json>, se
   const inputOf = (schema: z.ZodType | undefined): Schema => (schema ? schemaOf(schema, 'input') : {})
   const { body, rawBody } = endpoint
   const given = inputOf(body)
-  if (endpoint.name === 'createSandbox' && settings) offerIn(given, settings)
+  if (createEndpoints.includes(endpoint) && settings) offerIn(given, settings)
   return {
     operationId: endpoint.name,
     summary: endpoint.summary,

@@ -59,6 +59,7 @@ function describeSuccess(endpoint: Endpoint, schemaOf: SchemaOf): Json {
   const part = { headers: references([...usual, 'Content-Range']), ...given }
   return {
     [status]: { description, ...whole },
+    ...(endpoint.alsoFound ? { 200: { description: 'The resource exists already', ...whole } } : {}),
     ...(alsoStatus
       ? { [alsoStatus]: { description: 'Accepted; processing continues in the background', ...later } }
       : {}),

@@ -1,6 +1,6 @@
 import { limits } from '../../shared/contract/limits.ts'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
-import { sandboxes as contract } from '../../shared/contract/sandboxes.ts'
+import { sandboxesByName as byName, sandboxes as contract } from '../../shared/contract/sandboxes.ts'
 import { markDestroyed, updateSandboxRow } from '../../shared/data/sandbox-writes.ts'
 import {
   listSandboxesOfAccount,
@@ -15,31 +15,44 @@ import type { Caller } from '../auth/authenticate.ts'
 import { invalid } from '../errors/invalid.ts'
 import { assertStorable } from '../exec/allowlist.ts'
 import { takePage } from '../http/page.ts'
-import { JsonReply, route } from '../http/route.ts'
-import { type Admission, admit, type CreateRequest, findReplay, readOrder } from '../sandboxes/admit.ts'
+import { type Call, JsonReply, route } from '../http/route.ts'
+import {
+  type Admission,
+  type AdmitOptions,
+  admit,
+  type CreateRequest,
+  findReplay,
+  readOrder,
+} from '../sandboxes/admit.ts'
 import { enqueueCreate, enqueueDestroy, enqueueExpiry } from '../sandboxes/enqueue.ts'
 import { awaitRunning, awaitSettled, loadSandbox, present } from '../sandboxes/load-sandbox.ts'
 import { reportLost } from '../worker-client/client.ts'
 
-export const createSandbox = route(
-  contract.createSandbox,
-  async ({ account, body, headers, requestId, log, signal }, app) => {
-    const key = headers['idempotency-key']
-    const known = await findReplay(app.context, account.id, body, key)
-    const admission = known ?? (await admitNew(app, account, body, key))
-    const { sandboxId, replayed, pod } = admission
-    log.info({ sandbox_id: sandboxId, replayed, pod }, 'admitted')
-    await enqueueCreate(app.context, admission, { requestId, log })
+export const createSandbox = route(contract.createSandbox, async (call, app) => {
+  const { account, body, headers } = call
+  const idempotencyKey = headers['idempotency-key']
+  const known = await findReplay(app.context, account.id, body, idempotencyKey)
+  const admission = known ?? (await admitNew(app, account, body, { idempotencyKey }))
+  return answerCreated(await awaitAdmitted(app, admission, call), admission, headers.prefer)
+})
 
-    const wait = { accountId: account.id, sandboxId, signal }
-    if (prefersAsync(headers.prefer)) {
-      return answerCreated(await awaitSettled(app, { ...wait, maxMs: 0 }), {
-        'Preference-Applied': 'respond-async',
-      })
-    }
-    return answerCreated(await awaitSettled(app, { ...wait, maxMs: limits.createWaitMs }))
-  },
-)
+export const getOrCreateSandbox = route(byName.getOrCreateSandbox, async (call, app) => {
+  const { account, params, headers } = call
+  const body = { ...call.body, name: params.name }
+  for (;;) {
+    const admission = await admitNew(app, account, body, { reuse: true })
+    const row = await awaitAdmitted(app, admission, call)
+    if (!admission.reused || isStillNamed(row, params.name))
+      return answerCreated(row, admission, headers.prefer)
+  }
+})
+
+/**
+ * False if a concurrent request has ended or renamed the sandbox. A sandbox that failed to start is not replaced,
+ * because many concurrent requests would then start one after the other.
+ */
+const isStillNamed = (row: ShownSandbox, name: string): boolean =>
+  row.name === name && (!row.destroyed_at || row.destroy_reason === 'start_failed')
 
 export const listSandboxes = route(contract.listSandboxes, async ({ account, query }, app) => {
   const page = { ...query, limit: query.limit + 1 }
@@ -111,11 +124,11 @@ export const destroySandbox = route(
   },
 )
 
-async function admitNew(app: App, account: Caller, body: CreateRequest, key: string | undefined) {
+async function admitNew(app: App, account: Caller, body: CreateRequest, options: AdmitOptions) {
   assertStorable(account, 'sandbox', body.env)
   const order = readOrder(app.context.settings, body, account.overrides.sandboxSeconds)
   await app.workers.assertAvailable()
-  const admission = await admit(app.context, account.id, order, key)
+  const admission = await admit(app.context, account.id, order, options)
   countClaim(app, order.image, admission.pod)
   return admission
 }
@@ -125,16 +138,31 @@ function countClaim({ context: { metrics, settings } }: App, image: string, pod:
   metrics.poolClaims.inc({ image, outcome: pod === 'claimed' ? 'claimed' : 'missed' })
 }
 
+type CreateCall = Pick<
+  Call<typeof byName.getOrCreateSandbox>,
+  'account' | 'headers' | 'requestId' | 'log' | 'signal'
+>
+
+async function awaitAdmitted(app: App, admission: Admission, call: CreateCall): Promise<ShownSandbox> {
+  const { account, headers, requestId, log, signal } = call
+  const { sandboxId, replayed, reused, pod } = admission
+  log.info({ sandbox_id: sandboxId, replayed, reused, pod }, 'admitted')
+  await enqueueCreate(app.context, admission, { requestId, log })
+  const maxMs = prefersAsync(headers.prefer) ? 0 : limits.createWaitMs
+  return awaitSettled(app, { accountId: account.id, sandboxId, signal, maxMs })
+}
+
 /** Preferences are separated by commas and may have parameters (RFC 7240). */
 const prefersAsync = (header = ''): boolean =>
   header.split(',').some((preference) => preference.split(';')[0]!.trim().toLowerCase() === 'respond-async')
 
 /**
- * Returns the response to a create request: 201 if the sandbox is ready, 202 if it is still starting.
+ * Returns the response to a create request: 202 if the sandbox is still starting, 200 if it is ready and reused, and
+ * otherwise 201.
  * @throws {Problem} `sandbox_start_failed` if the sandbox failed to start, `sandbox_destroyed` if it was
  *   destroyed for any other reason
  */
-function answerCreated(row: ShownSandbox, headers: Record<string, string> = {}): JsonReply<Sandbox> {
+function answerCreated(row: ShownSandbox, { reused }: Admission, prefer?: string): JsonReply<Sandbox> {
   if (row.destroy_reason === 'start_failed') {
     const detail = row.destroy_detail ?? 'its pod was not ready in time'
     throw new Problem('sandbox_start_failed', `The sandbox failed to start: ${detail}`, {
@@ -143,7 +171,10 @@ function answerCreated(row: ShownSandbox, headers: Record<string, string> = {}):
   }
   if (row.destroyed_at) refuseDestroyed(row)
   return new JsonReply(present(row), {
-    status: row.ready_at ? 201 : 202,
-    headers: { Location: `/v1/sandboxes/${row.id}`, ...headers },
+    status: !row.ready_at ? 202 : reused ? 200 : 201,
+    headers: {
+      Location: `/v1/sandboxes/${row.id}`,
+      ...(prefersAsync(prefer) && { 'Preference-Applied': 'respond-async' }),
+    },
   })
 }

@@ -25,6 +25,8 @@ export interface Admission {
   sandboxId: string
   /** Whether an earlier request with the same Idempotency-Key created this sandbox. */
   replayed: boolean
+  /** Whether this is an active sandbox with the requested name. */
+  reused: boolean
   /** `claimed` if the sandbox uses a warm pod, `cold` if its pod has yet to be created. */
   pod?: 'claimed' | 'cold'
   lifeMs: number
@@ -51,15 +53,21 @@ export function readOrder({ sandbox }: Settings, body: CreateRequest, maxTtl: nu
   return { body, image, seconds, maxSeconds: maxTtl }
 }
 
+export interface AdmitOptions {
+  idempotencyKey?: string | undefined
+  /** Whether to return the active sandbox with the same name if there is one. Quotas then do not apply. */
+  reuse?: boolean
+}
+
 /**
- * @throws {Problem} `account_suspended`, `idempotency_conflict`, `concurrent_sandbox_limit_reached` or
- *   `monthly_usage_limit_reached`
+ * @throws {Problem} `account_suspended`, `idempotency_conflict`, `sandbox_mismatch`,
+ *   `concurrent_sandbox_limit_reached` or `monthly_usage_limit_reached`
  */
 export async function admit(
   { db, settings, sealer }: Pick<Context, 'db' | 'settings' | 'sealer'>,
   accountId: string,
   { body, image, seconds, maxSeconds }: Order,
-  idempotencyKey?: string,
+  { idempotencyKey, reuse = false }: AdmitOptions,
 ): Promise<Admission> {
   return db.share(accountId).transaction(async (transaction) => {
     const account = await lockQuotas(transaction, accountId, settings)
@@ -69,10 +77,13 @@ export async function admit(
     const active = await findActive(transaction, accountId)
     const isAnyPast = active.some(({ seconds_left }) => seconds_left <= 0)
     const expired = isAnyPast ? await expireSandboxes(transaction, accountId) : []
-    checkConcurrent(
-      active.filter(({ id }) => !expired.includes(id)),
-      account.concurrentLimit,
-    )
+    const left = active.filter(({ id }) => !expired.includes(id))
+    const found = reuse ? findNewest(left, body.name) : undefined
+    if (found) {
+      assertMatch(found, { body, image }, settings)
+      return { sandboxId: found.id, replayed: false, reused: true, lifeMs: 0, expired }
+    }
+    checkConcurrent(left, account.concurrentLimit)
     const now = await checkMonth(transaction, accountId, account.hoursLimit)
 
     const endsAt = new Date(now.getTime() + seconds * 1000)
@@ -88,6 +99,7 @@ export async function admit(
       image,
       metadata: JSON.stringify(body.metadata ?? {}),
       sealedEnv: body.env ? sealer.seal(JSON.stringify(body.env), envSealContext(id)) : null,
+      envHash: body.env ? hashOfRequest(envOf(id, body.env), settings.rpcKeys) : null,
       createdAt: now,
       expiresAt: endsAt,
       maxExpiresAt: maxEndsAt,
@@ -108,6 +120,7 @@ export async function admit(
     return {
       sandboxId: id,
       replayed: false,
+      reused: false,
       pod: warm ? 'claimed' : 'cold',
       lifeMs: seconds * 1000,
       expired,
@@ -139,7 +152,7 @@ export async function findReplay(
   const row = await findIdempotencyKey(db, { accountId, key })
   if (!row) return undefined
   if (isHashOf(row.request_hash, body, settings.rpcKeys)) {
-    return { sandboxId: row.sandbox_id, replayed: true, lifeMs: 0, expired: [] }
+    return { sandboxId: row.sandbox_id, replayed: true, reused: false, lifeMs: 0, expired: [] }
   }
   throw new Problem(
     'idempotency_conflict',
@@ -147,7 +160,34 @@ export async function findReplay(
   )
 }
 
-function checkConcurrent(rows: Awaited<ReturnType<typeof findActive>>, limit: number) {
+type ActiveSandbox = Awaited<ReturnType<typeof findActive>>[number]
+
+const findNewest = (rows: ActiveSandbox[], name: string | undefined): ActiveSandbox | undefined =>
+  rows.filter((row) => row.name === name).sort((a, b) => (a.id < b.id ? 1 : -1))[0]
+
+/** @throws {Problem} `sandbox_mismatch` if the image or the environment differs */
+function assertMatch(
+  row: ActiveSandbox,
+  { body: { env = {} }, image }: Pick<Order, 'body' | 'image'>,
+  { rpcKeys }: Settings,
+): void {
+  const isSameEnv = row.env_hash
+    ? isHashOf(row.env_hash, envOf(row.id, env), rpcKeys)
+    : !row.has_env && Object.keys(env).length === 0
+  const differs = [...(row.image === image ? [] : ['image']), ...(isSameEnv ? [] : ['env'])]
+  if (differs.length === 0) return
+  const words = differs.map((field) => (field === 'env' ? 'environment' : field)).join(' and ')
+  throw new Problem(
+    'sandbox_mismatch',
+    `The active sandbox with this name, ${row.id}, has a different ${words}. Send the same values as when it was created, destroy it first, or use a different name.`,
+    { members: { sandbox_id: row.id, differs } },
+  )
+}
+
+/** Includes the ID, so that equal hashes do not reveal equal environments. */
+const envOf = (sandboxId: string, env: Record<string, string>) => ({ sandbox: sandboxId, env })
+
+function checkConcurrent(rows: ActiveSandbox[], limit: number) {
   if (rows.length < limit) return
   throw new Problem(
     'concurrent_sandbox_limit_reached',

@@ -13,8 +13,8 @@ interface Of {
 const assignAfterMs = 500
 
 export async function enqueueCreate(context: Context, admission: Admission, of: Of): Promise<void> {
-  const { sandboxId, replayed, pod, lifeMs, expired } = admission
-  if (replayed) return
+  const { sandboxId, pod, lifeMs, expired } = admission
+  if (!pod) return enqueueDestroy(context, expired, of)
   await allOf(of, [
     pod === 'claimed'
       ? context.jobs.add('assignPod', { sandboxId, requestId: of.requestId }, assignAfterMs)

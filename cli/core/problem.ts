@@ -92,7 +92,7 @@ function hintFor(problem: ProblemReply, route: Route, seconds: number | undefine
     case 'api_key_limit_reached':
       return '`sandlot keys ls` shows when each key was last used. `sandlot keys rm` revokes a key.'
     case 'not_found':
-      if (route.path.startsWith('/v1/sandboxes/')) return '`sandlot session ls` lists the active sessions.'
+      if (route.path.startsWith('/v1/sandboxes/:id')) return '`sandlot session ls` lists the active sessions.'
       if (route.path.startsWith('/v1/api-keys/')) return '`sandlot keys ls` lists the API keys.'
       return undefined
     case 'exec_not_found':

@@ -86,6 +86,8 @@ interface Declared {
   alsoReply?: 'text/event-stream'
   /** A second success status, such as 202 if processing continues in the background. */
   alsoStatus?: 202
+  /** Set if the status is 200 when the resource exists already. */
+  alsoFound?: true
   /** Set if the response with the status `alsoStatus` has no body. */
   alsoEmpty?: true
   /**

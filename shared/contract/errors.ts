@@ -28,6 +28,7 @@ export const errors = {
   edit_not_unique: { status: 409, title: 'Text to replace not unique' },
   exec_finished: { status: 409, title: 'Command already finished' },
   stdin_offset_conflict: { status: 409, title: 'Stdin offset conflict' },
+  sandbox_mismatch: { status: 409, title: 'Sandbox configuration mismatch' },
   idempotency_conflict: { status: 409, title: 'Idempotency key reused' },
   sandbox_starting: { status: 409, title: 'Sandbox still starting' },
   sandbox_exhausted: { status: 409, title: 'Sandbox resources exhausted' },

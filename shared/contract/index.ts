@@ -9,7 +9,7 @@ import { files } from './files.ts'
 import { mcp } from './mcp.ts'
 import { openApi } from './openapi.ts'
 import { ports } from './ports.ts'
-import { sandboxes } from './sandboxes.ts'
+import { sandboxes, sandboxesByName } from './sandboxes.ts'
 import { secrets } from './secrets.ts'
 
 export const families: Record<string, { about: string; endpoints: Record<string, Endpoint> }> = {
@@ -18,7 +18,10 @@ export const families: Record<string, { about: string; endpoints: Record<string,
     about: 'API keys authenticate all requests except those that manage the account.',
     endpoints: apiKeys,
   },
-  Sandboxes: { about: 'Isolated Linux environments with a limited lifetime.', endpoints: sandboxes },
+  Sandboxes: {
+    about: 'Isolated Linux environments with a limited lifetime.',
+    endpoints: { ...sandboxes, ...sandboxesByName },
+  },
   Commands: { about: 'Run commands in a sandbox and get their output and exit status.', endpoints: exec },
   Files: { about: 'Read, write and search files in a sandbox.', endpoints: { ...files, ...fileChanges } },
   Ports: { about: 'Connect to TCP ports in a sandbox.', endpoints: ports },
@@ -36,6 +39,7 @@ export const endpoints = {
   ...auth,
   ...apiKeys,
   ...sandboxes,
+  ...sandboxesByName,
   ...exec,
   ...files,
   ...fileChanges,

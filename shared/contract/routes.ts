@@ -22,6 +22,12 @@ export const routes = {
   updateSandbox: { method: 'PATCH', path: '/v1/sandboxes/:id', credential: 'key', repeat: 'yes' },
   resetSandbox: { method: 'POST', path: '/v1/sandboxes/:id/reset', credential: 'key', repeat: 'yes' },
   destroySandbox: { method: 'DELETE', path: '/v1/sandboxes/:id', credential: 'key', repeat: 'yes' },
+  getOrCreateSandbox: {
+    method: 'PUT',
+    path: '/v1/sandboxes/by-name/:name',
+    credential: 'key',
+    repeat: 'yes',
+  },
   execCommand: { method: 'POST', path: '/v1/sandboxes/:id/exec', credential: 'key', repeat: 'keyed' },
   listExecs: { method: 'GET', path: '/v1/sandboxes/:id/exec', credential: 'key', repeat: 'yes' },
   getExec: { method: 'GET', path: '/v1/sandboxes/:id/exec/:exec_id', credential: 'key', repeat: 'yes' },

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { ById, family, idempotencyKey, listOf, Moment, Page, Time } from './endpoint.ts'
+import { ById, type Endpoint, family, idempotencyKey, listOf, Moment, Page, Time } from './endpoint.ts'
 import { limits } from './limits.ts'
 import { characters, Environment, fieldName, Name, Text } from './texts.ts'
 
@@ -189,3 +189,42 @@ export const sandboxes = family({
     errors: ['not_found'],
   },
 })
+
+const { createSandbox } = sandboxes
+
+export const sandboxesByName = family({
+  getOrCreateSandbox: {
+    summary: 'Get the active sandbox with this name, or create it. Image and environment must match',
+    method: 'PUT',
+    path: '/v1/sandboxes/by-name/:name',
+    repeat: 'yes',
+    example: {
+      params: { name: 'web' },
+      body: { ttl_seconds: 600 },
+      client: 'sandlot session create --name web --ttl 10m --reuse',
+    },
+    credential: 'key',
+    scope: 'run',
+    bucket: 'sandbox_lifecycle',
+    status: 201,
+    params: z.object({ name: Name }),
+    headers: createSandbox.headers.pick({ prefer: true }),
+    bodyBytes: createSandbox.bodyBytes,
+    body: createSandbox.body.unwrap().omit({ name: true }).prefault({}),
+    reply: Sandbox,
+    alsoFound: true,
+    alsoStatus: 202,
+    errors: [
+      'account_suspended',
+      'command_not_allowed',
+      'sandbox_mismatch',
+      'sandbox_destroyed',
+      'concurrent_sandbox_limit_reached',
+      'monthly_usage_limit_reached',
+      'sandbox_start_failed',
+    ],
+  },
+})
+
+/** The endpoints that create sandboxes. */
+export const createEndpoints: readonly Endpoint[] = [createSandbox, sandboxesByName.getOrCreateSandbox]

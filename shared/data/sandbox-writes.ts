@@ -17,6 +17,7 @@ export interface NewSandbox {
   image: string
   metadata: string
   sealedEnv: Buffer | null
+  envHash: Buffer | null
   createdAt: Date
   expiresAt: Date
   /** The latest time to which `expiresAt` can be changed. */
@@ -33,10 +34,10 @@ const insert = statement<NewSandbox>()(
   with row as (
          select ${it.createdAt}::timestamptz as created_at, ${it.podUid}::text as pod_uid),
        clock as materialized (select greatest(${now}, created_at) as now from row)
-  insert into sandbox (id, account_id, name, image, metadata, sealed_env, created_at, expires_at, max_expires_at,
-                       pod_name, pod_uid, pod_since, ready_at, claim, timings)
-  select ${it.id}, ${it.accountId}, ${it.name}, ${it.image}, ${it.metadata}::jsonb, ${it.sealedEnv}::bytea, created_at,
-         ${it.expiresAt}::timestamptz, ${it.maxExpiresAt}::timestamptz, ${it.podName}, pod_uid, ${it.podSince}::timestamptz,
+  insert into sandbox (id, account_id, name, image, metadata, sealed_env, env_hash, created_at, expires_at,
+                       max_expires_at, pod_name, pod_uid, pod_since, ready_at, claim, timings)
+  select ${it.id}, ${it.accountId}, ${it.name}, ${it.image}, ${it.metadata}::jsonb, ${it.sealedEnv}::bytea,
+         ${it.envHash}::bytea, created_at, ${it.expiresAt}::timestamptz, ${it.maxExpiresAt}::timestamptz, ${it.podName}, pod_uid, ${it.podSince}::timestamptz,
          case when pod_uid is not null then now end,
          case when pod_uid is not null then 'unused' end,
          case when pod_uid is null then jsonb_build_object('pod', 'cold')

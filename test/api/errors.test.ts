@@ -101,6 +101,11 @@ const triggers: Record<ErrorCode, Trigger> = {
   edit_no_match: async (alice) => editing(alice, { content: 'a', old: 'b' }),
   edit_not_unique: async (alice) => editing(alice, { content: 'aa', old: 'a' }),
   precondition_failed: async (alice) => editing(alice, { content: 'a', old: 'a', if_match: '0'.repeat(64) }),
+  sandbox_mismatch: async (alice) => {
+    const params = { name: 'web' }
+    await alice.call('getOrCreateSandbox', { params, headers: { prefer: 'respond-async' } })
+    return calling(alice, 'getOrCreateSandbox', { params, body: { env: { A: 'a' } } })
+  },
   idempotency_conflict: async (alice) => {
     const headers = { 'idempotency-key': 'once', prefer: 'respond-async' }
     await alice.call('createSandbox', { headers, body: {} })

@@ -38,6 +38,10 @@ function testOutside(rounds: number): void {
     tryPairs(allowlists(world), { rounds, concurrency: 12 }))
   test('two concurrent creates with one Idempotency-Key match a sequential order', () =>
     tryPairs(keyedCreates(world), { rounds, concurrency: 2 }))
+  test('two concurrent requests for the name of an active sandbox match a sequential order', () =>
+    tryPairs(namedSandboxes(world, true), { rounds, concurrency: 2 }))
+  test('two concurrent requests for an unused name match a sequential order', () =>
+    tryPairs(namedSandboxes(world, false), { rounds, concurrency: 2 }))
   test('two concurrent requests match a sequential order, even if one of them destroys the sandbox', () =>
     tryPairs(sandboxes(world), { rounds, concurrency: 4 }))
 }
@@ -140,6 +144,47 @@ async function destroyAll(account: Account): Promise<void> {
 interface Owned {
   account: Account
   params: { id: string }
+}
+
+const namedSandboxes = (world: World, isActive: boolean): Kind<Owned> => {
+  const name = 'web'
+  const getOrCreate =
+    (env: Record<string, string>) =>
+    ({ account }: Owned) =>
+      responseOf(
+        () => account.call('getOrCreateSandbox', { params: { name }, body: { env } }),
+        ({ status, body }) => ({ status, id: body.id, name: body.name }),
+      )
+  const changes = ['destroy', 'rename']
+  return {
+    make: async () => {
+      const account = await world.account()
+      const params = { id: '' }
+      if (isActive) params.id = (await account.call('createSandbox', { body: { name } })).body.id
+      return { account, params }
+    },
+    // Other pairs are covered by `sandboxes`.
+    isTried: (names) =>
+      names.some((each) => each.startsWith('get')) &&
+      (isActive || !names.some((each) => changes.includes(each))),
+    operations: {
+      'get or create': getOrCreate({}),
+      'get or create with a variable': getOrCreate({ A: 'a' }),
+      create: ({ account }) =>
+        responseOf(
+          () => account.call('createSandbox', { body: { name } }),
+          ({ body }) => body.id,
+        ),
+      destroy: ({ account, params }) => responseOf(() => account.call('destroySandbox', { params })),
+      rename: ({ account, params }) =>
+        responseOf(() => account.call('updateSandbox', { params, body: { name: 'other' } })),
+    },
+    readState: async ({ account }) => {
+      const { body } = await account.call('listSandboxes')
+      return body.data.map(({ id, name, state }) => ({ id, name, state }))
+    },
+    end: ({ account }) => destroyAll(account),
+  }
 }
 
 export const sandboxes = (world: World): Kind<Owned> => {

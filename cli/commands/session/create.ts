@@ -13,6 +13,7 @@ import type { Creation } from './run-once.ts'
 interface Options {
   image?: string
   name?: string
+  reuse?: boolean
   ttl?: string
   metadata?: string[]
   env?: string[]
@@ -30,6 +31,10 @@ export const define = defineCommand<Options>({
       .passThroughOptions()
       .option('--image <image>', "the image; by default the service's default image")
       .option('--name <name>', 'a name for the session')
+      .option(
+        '--reuse',
+        'return the active session with this name, if there is one; its image and environment must be the same',
+      )
       .option('--ttl <duration>', 'the maximum lifetime, such as 10m; a bare number is seconds')
       .option('--metadata <name=value>', 'a label; may be repeated', collect)
       .option(
@@ -49,6 +54,7 @@ With --rm, stdin, stdout, stderr and Ctrl-C go to the command, as with \`sandlot
 command, or 125 if it never ran; 124, 126, 127, 128+n and 130 have the same meaning as for exec.`,
   examples: [
     'sandlot session create --name build --ttl 10m',
+    'sandlot session create --name web --reuse',
     'id=$(sandlot session create --wait --quiet)',
     'sandlot session create --rm -- python3 -c "print(6 * 7)"',
     'tar c . | sandlot session create --rm --wait -- sh -c "tar x && make test"',
@@ -56,6 +62,7 @@ command, or 125 if it never ran; 124, 126, 127, 128+n and 130 have the same mean
   fields: ({ rm }) => (rm ? ['sandbox_id', ...execFields] : sandboxFields),
   handle: async (invocation) => {
     const { args, options, exitWith } = invocation
+    if (options.reuse) assertReusable(options)
     if (options.rm) {
       if (args.length === 0)
         throw new CliError('usage', '--rm needs a command: session create --rm -- COMMAND.')
@@ -66,6 +73,13 @@ command, or 125 if it never ran; 124, 126, 127, 128+n and 130 have the same mean
     await create(invocation)
   },
 })
+
+function assertReusable({ name, rm, idempotencyKey }: Options): void {
+  if (name === undefined)
+    throw new CliError('usage', '--reuse needs a name: session create --name NAME --reuse.')
+  const other = rm ? '--rm' : idempotencyKey === undefined ? undefined : '--idempotency-key'
+  if (other !== undefined) throw new CliError('usage', `--reuse cannot be combined with ${other}.`)
+}
 
 /** A single argument might be a name, as in other tools. */
 function unexpectedArguments(args: string[]): CliError {
@@ -96,11 +110,14 @@ function prepareCreate({ options, api, output }: Invocation<Options>): Creation 
   /** `unknown` means that a session might exist, but its id was not received. */
   let session: Reply<'createSandbox'> | 'unknown' | undefined
   async function request(async: boolean): Promise<Reply<'createSandbox'>> {
-    const created = await api.call('createSandbox', {
-      body,
+    const common = {
       headers: { 'idempotency-key': key, ...(async && { prefer: 'respond-async' }) },
       timeoutMs: limits.createWaitMs + 30_000,
-    })
+    }
+    const { name = '', ...rest } = body
+    const created = options.reuse
+      ? await api.call('getOrCreateSandbox', { params: { name }, body: rest, ...common })
+      : await api.call('createSandbox', { body, ...common })
     session = created
     return created
   }

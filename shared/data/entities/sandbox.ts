@@ -12,6 +12,8 @@ export const Sandbox = defineEntity({
     image: p.text(),
     metadata: p.json<Record<string, string>>().defaultRaw(`'{}'`),
     sealed_env: p.blob().$type<Buffer>().nullable(),
+    /** Keyed hash of the environment. Null without an environment, and in rows of the version that stored no hash. */
+    env_hash: p.blob().$type<Buffer>().nullable(),
     created_at: p.datetime(3),
     expires_at: p.datetime(3),
     /** The latest permitted `expires_at`. Null in rows of the version that did not permit extensions. */

@@ -1,0 +1,13 @@
+import { Online } from './online.ts'
+
+/** Adds a keyed hash by which the environments of sandboxes are compared. */
+export class ByName extends Online {
+  override async up(): Promise<void> {
+    await this.change(
+      'alter table sandbox add column if not exists env_hash bytea',
+      // The transaction that destroys a sandbox deletes both.
+      `create or replace function forget_env_of_sandbox() returns trigger language plpgsql
+       as $$ begin new.sealed_env := null; new.env_hash := null; return new; end $$`,
+    )
+  }
+}
