@@ -90,6 +90,7 @@ export async function admit(
       createdAt: now,
       expiresAt: endsAt,
       maxExpiresAt: maxEndsAt,
+      idleTimeoutSeconds: body.idle_timeout_seconds ?? null,
       podName: warm?.name ?? podName(id),
       podUid: warm?.uid ?? null,
       podSince: warm?.born_at ?? null,
