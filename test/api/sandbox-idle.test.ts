@@ -1,10 +1,13 @@
 /** The idle timeout of a sandbox. `test/workers/idle.test.ts` tests the times. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { type Account, type CallOptions, expectRefusal } from '../support/account.ts'
+import { makeRandom } from '../chaos/random.ts'
+import { type Account, type CallOptions, expectRefusal, type Refusal } from '../support/account.ts'
 import { describeOnBothDriversAtOnce } from '../support/drivers.ts'
 import { echoOn, untilListening } from '../support/listeners.ts'
 import { rawFiles } from '../support/raw-files.ts'
 import { inside } from '../support/sandbox-commands.ts'
+import { seed } from '../support/seed.ts'
 import { shareWorld } from '../support/shared.ts'
 import { newWebSocket, untilOpen } from '../support/web-socket.ts'
 
@@ -42,6 +45,35 @@ describeOnBothDriversAtOnce('the idle timeout', (driver) => {
     const before = await readClock()
     await alice.call('updateSandbox', { params: { id }, body: { idle_timeout_seconds: 60 } })
     expect((await activeAt(id))!).toBeGreaterThanOrEqual(before)
+  })
+
+  test('a use of the sandbox is recorded as activity, and a read of its state is not', async () => {
+    const alice = await world.account()
+    const { id } = (await alice.call('createSandbox', { body: { idle_timeout_seconds: 86_400 } })).body
+    const params = { id }
+    const { body: command } = await alice.call('execCommand', { params, body: { command: 'true' } })
+    const reads = [
+      () => alice.call('getSandbox', { params }),
+      () => alice.call('listExecs', { params }),
+      () => alice.call('getExec', { params: { id, exec_id: command.id } }),
+      () => alice.call('updateSandbox', { params, body: { name: 'web' } }),
+    ]
+    const uses = [
+      () => alice.call('execCommand', { params, body: { command: 'true' } }),
+      () => alice.call('listFiles', { params }),
+      () => alice.call('resetSandbox', { params }),
+    ]
+    for (const read of reads) await read()
+    await age([id], '1 hour')
+    const old = await activeAt(id)
+    for (const read of reads) await read()
+    expect(await activeAt(id)).toBe(old)
+    for (const use of uses) {
+      await age([id], '1 hour')
+      const before = await readClock()
+      await use()
+      expect(await activeAt(id)).toBeGreaterThanOrEqual(before)
+    }
   })
 
   test('ends only a sandbox that is not in use', async () => {
@@ -92,6 +124,25 @@ describeOnBothDriversAtOnce('the idle timeout', (driver) => {
         await age([id], '1 hour')
         return (await alice.call('getSandbox', { params: { id } })).body.destroy_reason === 'idle'
       }, 30_000)
+  })
+
+  test('a command for a sandbox that is being ended as idle either runs or is refused', async () => {
+    const alice = await world.account()
+    const random = makeRandom(seed)
+    const race = async () => {
+      const { id } = (await alice.call('createSandbox', { body: { idle_timeout_seconds: 60 } })).body
+      await age([id], '90 s')
+      // The reconciler ends the sandbox during the next 0.5 s.
+      await sleep(500 * random())
+      const one = { params: { id } }
+      const call = alice.call('execCommand', { ...one, body: { command: 'sleep 1' } })
+      const ran = await call.catch((error: Refusal) => error.problem)
+      const { state, destroy_reason } = (await alice.call('getSandbox', one)).body
+      if (state === 'active') expect(ran).toMatchObject({ body: { status: 'exited', exit_code: 0 } })
+      else
+        expect({ ...ran, state: destroy_reason }).toMatchObject({ code: 'sandbox_destroyed', state: 'idle' })
+    }
+    for (let round = 0; round < 2; round++) await Promise.all(Array.from({ length: 4 }, race))
   })
 
   const readClock = async () => {
