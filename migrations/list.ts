@@ -2,6 +2,7 @@ import type { Migration } from '@mikro-orm/migrations'
 import { First } from './20261126_first.ts'
 import { ByName } from './20261127_by_name.ts'
 import { ExecStart } from './20261127_exec_start.ts'
+import { Idle } from './20261127_idle.ts'
 import { Labels } from './20261127_labels.ts'
 import { Lifetimes } from './20261127_lifetimes.ts'
 
@@ -23,6 +24,7 @@ export const migrationsList: ListedMigration[] = [
     class: ExecStart,
     description: 'adding the process IDs and start errors of commands',
   },
+  { name: '20261127_idle', class: Idle, description: 'adding the idle timeouts of sandboxes' },
   { name: '20261127_labels', class: Labels, description: 'indexing sandboxes by metadata, name and image' },
   { name: '20261127_lifetimes', class: Lifetimes, description: 'adding the lifetimes of sandboxes' },
 ]

@@ -23,6 +23,7 @@ import { finishJobs, takeJobs } from './jobs/queue.ts'
 import { keepPool } from './pool/index.ts'
 import { watchDeaths } from './reconciler/deaths.ts'
 import { runReconciler } from './reconciler/reconcile.ts'
+import { Activity, keepRecording } from './rpc/activity.ts'
 import { announce } from './rpc/announce.ts'
 import { openChannel } from './rpc/channel.ts'
 import { CallServer } from './rpc/server.ts'
@@ -62,6 +63,7 @@ export async function startWorker(settings: Settings, { reach = () => {} }: Work
   const queue = takeJobs(worker, jobsRedis)
   watchDeaths(worker)
   followSandboxes(worker, closing.signal)
+  void keepRecording(worker, closing.signal)
   const reconciling = runReconciler(worker, stopping.signal)
   const maintainingPool = keepPool(worker, stopping.signal)
   const withdrawKeys = announceKeys(context, 'worker')
@@ -146,6 +148,7 @@ async function openParts(context: Context, id: string, reach: ExecContext['reach
     slots: new SlotPool({ driver, log, metrics }),
     slotOwner: followWorkers({ ...context, id }, signal),
     outputRate: new OutputRate(),
+    activity: new Activity(),
   }
 }
 

@@ -70,7 +70,7 @@ export const updateSandbox = route(
     const { db, settings } = app.context
     const maxSeconds = account.overrides.sandboxSeconds ?? settings.sandbox.maxSeconds
     const before = await loadSandbox(db, account.id, id)
-    const { name, metadata, ttl_seconds: ttlSeconds } = body
+    const { name, metadata, ttl_seconds: ttlSeconds, idle_timeout_seconds: idleTimeoutSeconds } = body
     if (ttlSeconds !== undefined && !before.destroyed_at) assertTtlAllowed(before, ttlSeconds, maxSeconds)
     // The statement decides whether the sandbox has ended, because a concurrent request may be extending it.
     const updated = await updateSandboxRow(db.share(account.id), {
@@ -80,6 +80,8 @@ export const updateSandbox = route(
       name: name ?? null,
       metadata: metadata === undefined ? null : JSON.stringify(metadata),
       ttlSeconds: ttlSeconds ?? null,
+      isIdleTimeoutSet: idleTimeoutSeconds !== undefined,
+      idleTimeoutSeconds: idleTimeoutSeconds ?? null,
       maxSeconds,
     })
     if (!updated) refuseDestroyed(await loadSandbox(db, account.id, id))

@@ -8,7 +8,7 @@ import { lockAccount } from '../../shared/data/accounts.ts'
 import type { Queries } from '../../shared/data/database.ts'
 import { findIdempotencyKey, rememberIdempotencyKey } from '../../shared/data/idempotency-keys.ts'
 import { newSandboxId, newSandboxIdLike, podName } from '../../shared/data/ids.ts'
-import { expireSandboxes, insertSandbox } from '../../shared/data/sandbox-writes.ts'
+import { expireSandboxes, insertSandbox, recordActivity } from '../../shared/data/sandbox-writes.ts'
 import { envSealContext, findActive } from '../../shared/data/sandboxes.ts'
 import { readUsage, toHours } from '../../shared/data/usage.ts'
 import { claimWarmPod } from '../../shared/data/warm-pods.ts'
@@ -81,6 +81,7 @@ export async function admit(
     const found = reuse ? findNewest(left, body.name) : undefined
     if (found) {
       assertMatch(found, { body, image }, settings)
+      await recordActivity(transaction, [found.id])
       return { sandboxId: found.id, replayed: false, reused: true, lifeMs: 0, expired }
     }
     checkConcurrent(left, account.concurrentLimit)
@@ -103,6 +104,7 @@ export async function admit(
       createdAt: now,
       expiresAt: endsAt,
       maxExpiresAt: maxEndsAt,
+      idleTimeoutSeconds: body.idle_timeout_seconds ?? null,
       podName: warm?.name ?? podName(id),
       podUid: warm?.uid ?? null,
       podSince: warm?.born_at ?? null,

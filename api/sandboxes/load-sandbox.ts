@@ -60,6 +60,7 @@ export const present = (row: ShownSandbox): Sandbox => ({
   created_at: row.created_at.toISOString(),
   ready_at: row.ready_at?.toISOString() ?? null,
   expires_at: row.expires_at.toISOString(),
+  idle_timeout_seconds: row.idle_timeout_seconds ?? null,
   destroyed_at: row.destroyed_at?.toISOString() ?? null,
   destroy_reason: row.destroy_reason ?? null,
   destroy_detail: row.destroy_detail ?? null,

@@ -3,6 +3,7 @@ import type { DestroyReason, Sandbox } from '../../shared/contract/sandboxes.ts'
 const reasons: Record<DestroyReason, string> = {
   requested: 'it was destroyed on request',
   expired: 'its TTL has expired',
+  idle: 'its idle timeout has expired',
   start_failed: 'it could not be started',
   suspended: 'the account was suspended',
   pod_failed: 'its pod failed',

@@ -21,6 +21,7 @@ export const sandboxFields = fields({
   created_at: 1,
   ready_at: 1,
   expires_at: 1,
+  idle_timeout_seconds: 1,
   destroyed_at: 1,
   destroy_reason: 1,
   destroy_detail: 1,

@@ -65,6 +65,7 @@ export const tools = {
     endpoint: sandboxes.createSandbox,
     ...changes,
     destructive: false,
+    without: ['idle_timeout_seconds'],
   },
   session_list: {
     title: 'List sessions',

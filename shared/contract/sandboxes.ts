@@ -3,7 +3,7 @@ import { ById, type Endpoint, family, idempotencyKey, listOf, Moment, Page, Time
 import { limits } from './limits.ts'
 import { characters, Environment, fieldName, Name, Text } from './texts.ts'
 
-const destroyReasons = ['requested', 'expired', 'start_failed', 'suspended', 'pod_failed'] as const
+const destroyReasons = ['requested', 'expired', 'idle', 'start_failed', 'suspended', 'pod_failed'] as const
 export type DestroyReason = (typeof destroyReasons)[number]
 
 export const sandboxStates = ['active', 'destroyed'] as const
@@ -22,6 +22,7 @@ export const Sandbox = z
     created_at: Time,
     ready_at: Time.nullable().meta({ description: 'When the sandbox became ready to run commands' }),
     expires_at: Time,
+    idle_timeout_seconds: z.int().nullable(),
     destroyed_at: Time.nullable(),
     destroy_reason: z.enum(destroyReasons).nullable(),
     destroy_detail: z.string().nullable(),
@@ -43,6 +44,8 @@ const Metadata = z
   )
   .meta({ maxProperties: 32, 'x-max-bytes': limits.metadataBytes })
 
+const IdleTimeout = z.int().min(60).max(86_400)
+
 export const sandboxes = family({
   createSandbox: {
     summary: 'Create a sandbox',
@@ -50,8 +53,8 @@ export const sandboxes = family({
     path: '/v1/sandboxes',
     repeat: 'keyed',
     example: {
-      body: { name: 'build', ttl_seconds: 600 },
-      client: 'sandlot session create --name build --ttl 10m',
+      body: { name: 'build', ttl_seconds: 600, idle_timeout_seconds: 300 },
+      client: 'sandlot session create --name build --ttl 10m --idle-timeout 5m',
     },
     credential: 'key',
     scope: 'run',
@@ -82,6 +85,10 @@ export const sandboxes = family({
         ttl_seconds: z.int().min(1).optional().meta({
           description:
             'Lifetime of the sandbox, in seconds. Default and maximum are `limits.sandbox_seconds` of GET /v1/account',
+        }),
+        idle_timeout_seconds: IdleTimeout.optional().meta({
+          description:
+            'Destroys the sandbox when no command, port connection or file operation has run for this time, in seconds',
         }),
       })
       .prefault({}),
@@ -139,7 +146,7 @@ export const sandboxes = family({
     errors: ['not_found'],
   },
   updateSandbox: {
-    summary: 'Change the name, the metadata or the lifetime of a sandbox',
+    summary: 'Change the name, the metadata, the lifetime or the idle timeout of a sandbox',
     method: 'PATCH',
     path: '/v1/sandboxes/:id',
     repeat: 'yes',
@@ -157,6 +164,9 @@ export const sandboxes = family({
       ttl_seconds: z.int().min(1).optional().meta({
         description:
           'Remaining lifetime, in seconds from now. The lifetime since creation must not exceed `limits.sandbox_seconds` of GET /v1/account',
+      }),
+      idle_timeout_seconds: IdleTimeout.nullable().optional().meta({
+        description: 'The new idle timeout, which counts from now. `null` removes the idle timeout',
       }),
     }),
     reply: Sandbox,

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { Queries } from './database.ts'
 import { type SandboxRow, sandboxColumns } from './sandboxes.ts'
-import { now } from './sql.ts'
+import { isActivityDue, isIdle, now } from './sql.ts'
 import { first, only, statement } from './statement.ts'
 
 const byPod = statement<{ name: string }>()('sandbox by pod', (db, { name }) =>
@@ -16,6 +16,12 @@ const unreaped = statement()('unreaped sandboxes', (db) =>
 )
 
 export const findUnreaped = (db: Queries): Promise<SandboxRow[]> => db.run(unreaped)
+
+const idle = statement()('idle sandboxes', (db) =>
+  db.selectFrom('sandbox').select('id').where('reaped_at', 'is', null).where(isIdle),
+)
+
+export const findIdle = async (db: Queries): Promise<string[]> => (await db.run(idle)).map(({ id }) => id)
 
 const starting = statement()('starting sandboxes', (db) =>
   db
@@ -50,6 +56,7 @@ const timeLeft = statement<{ id: string }>()('sandbox with time left', (db, { id
     .select([
       sql<number>`(extract(epoch from expires_at - ${now}) * 1000)::double precision`.as('left_ms'),
       sql<number>`(extract(epoch from clock_timestamp()) * 1000)::double precision`.as('clock_ms'),
+      isActivityDue.as('is_activity_due'),
     ])
     .where('id', '=', id),
 )

@@ -7,7 +7,7 @@ import type { DestroyReason } from '../contract/sandboxes.ts'
 import type { Queries } from './database.ts'
 import { podName } from './ids.ts'
 import { type SandboxRow, sandboxColumns, shownColumns } from './sandboxes.ts'
-import { now } from './sql.ts'
+import { isActivityDue, isIdle, now } from './sql.ts'
 import { done, first, hasRow, statement } from './statement.ts'
 
 export interface NewSandbox {
@@ -22,6 +22,7 @@ export interface NewSandbox {
   expiresAt: Date
   /** The latest time to which `expiresAt` can be changed. */
   maxExpiresAt: Date
+  idleTimeoutSeconds: number | null
   podName: string
   /** UID of the claimed warm pod. Null if a new pod must be created. */
   podUid: string | null
@@ -35,9 +36,10 @@ const insert = statement<NewSandbox>()(
          select ${it.createdAt}::timestamptz as created_at, ${it.podUid}::text as pod_uid),
        clock as materialized (select greatest(${now}, created_at) as now from row)
   insert into sandbox (id, account_id, name, image, metadata, sealed_env, env_hash, created_at, expires_at,
-                       max_expires_at, pod_name, pod_uid, pod_since, ready_at, claim, timings)
+                       max_expires_at, idle_timeout_seconds, pod_name, pod_uid, pod_since, ready_at, claim, timings)
   select ${it.id}, ${it.accountId}, ${it.name}, ${it.image}, ${it.metadata}::jsonb, ${it.sealedEnv}::bytea,
-         ${it.envHash}::bytea, created_at, ${it.expiresAt}::timestamptz, ${it.maxExpiresAt}::timestamptz, ${it.podName}, pod_uid, ${it.podSince}::timestamptz,
+         ${it.envHash}::bytea, created_at, ${it.expiresAt}::timestamptz, ${it.maxExpiresAt}::timestamptz,
+         ${it.idleTimeoutSeconds}::int, ${it.podName}, pod_uid, ${it.podSince}::timestamptz,
          case when pod_uid is not null then now end,
          case when pod_uid is not null then 'unused' end,
          case when pod_uid is null then jsonb_build_object('pod', 'cold')
@@ -100,6 +102,58 @@ const endOverdue = statement<{ id: string }>()('end overdue sandbox', (db, { id 
  */
 export const markOverdue = (db: Queries, id: string) => first(db.run(endOverdue, { id }))
 
+const endIdle = statement<{ id: string }>()('end idle sandbox', (db, { id }) =>
+  db
+    .updateTable('sandbox')
+    .set({
+      destroyed_at: endedNow,
+      destroy_reason: sql<DestroyReason>`case when expires_at <= ${now} then 'expired' else 'idle' end`,
+    })
+    .where('id', '=', id)
+    .where(isIdle)
+    .returning(sandboxColumns),
+)
+
+/**
+ * Marks a sandbox as destroyed if it is idle. A request that uses the sandbox has recorded its activity in the row
+ * ({@link recordUse}), so either this call or the request takes effect.
+ * @returns the row if this call destroyed the sandbox, otherwise undefined
+ */
+export const markIdle = (db: Queries, id: string) => first(db.run(endIdle, { id }))
+
+const use = statement<{ id: string }>()('sandbox is used', (db, { id }) =>
+  db
+    .updateTable('sandbox')
+    .set({ active_at: now })
+    .where('id', '=', id)
+    .where('destroyed_at', 'is', null)
+    .returning('id'),
+)
+
+/** Records that a request uses a sandbox. Returns false if the sandbox is destroyed. */
+export const recordUse = (db: Queries, id: string) => hasRow(db.run(use, { id }))
+
+const activity = statement<{ ids: string[] }>()('sandboxes are in use', (db, { ids }) =>
+  db
+    .with('due', (db) =>
+      db
+        .selectFrom('sandbox')
+        .select('id')
+        .where('id', '=', sql<string>`any(${ids}::text[])`)
+        .where(isActivityDue)
+        .forNoKeyUpdate()
+        // A statement that waits for several rows could cause a deadlock.
+        .skipLocked(),
+    )
+    .updateTable('sandbox')
+    .from('due')
+    .set({ active_at: now })
+    .whereRef('sandbox.id', '=', 'due.id'),
+)
+
+/** Records that sandboxes are in use. A row that another transaction has locked is recorded in the next interval. */
+export const recordActivity = (db: Queries, ids: string[]) => done(db.run(activity, { ids }))
+
 export interface SandboxChanges {
   /** Whether to change the name, which can be null. */
   isNamed: boolean
@@ -108,6 +162,9 @@ export interface SandboxChanges {
   metadata: string | null
   /** The new TTL from now, in seconds. Null leaves it unchanged. */
   ttlSeconds: number | null
+  /** Whether to change the idle timeout, which can be null. */
+  isIdleTimeoutSet: boolean
+  idleTimeoutSeconds: number | null
   /** The account's maximum TTL, counted from the sandbox's creation. */
   maxSeconds: number
 }
@@ -139,6 +196,11 @@ const update = statement<SandboxChanges & { id: string; accountId: string }>()('
              else least(clock.now + ${it.ttlSeconds}::int * interval '1 second', coalesce(max_expires_at, expires_at),
                         created_at + ${it.maxSeconds}::int * interval '1 second') end`,
       max_expires_at: sql<Date>`coalesce(max_expires_at, expires_at)`,
+      idle_timeout_seconds: sql<number | null>`
+        case when ${it.isIdleTimeoutSet}::boolean then ${it.idleTimeoutSeconds}::int else idle_timeout_seconds end`,
+      // Activity is not recorded without an idle timeout, so a new one counts from now.
+      active_at: sql<Date | null>`
+        case when ${it.idleTimeoutSeconds}::int is null then active_at else clock.now end`,
     })
     .where('id', '=', it.id)
     .where('destroyed_at', 'is', null)

@@ -97,6 +97,7 @@ const storedColumns = [
   'created_at',
   'expires_at',
   'max_expires_at',
+  'idle_timeout_seconds',
   'ready_at',
   'destroy_detail',
   'timings',

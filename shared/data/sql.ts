@@ -22,6 +22,31 @@ export const endedAt = sql<Date | null>`coalesce(destroyed_at,
 export const endReason = sql<DestroyReason | null>`coalesce(destroy_reason,
   case when expires_at <= ${now} then 'expired' end)`
 
+/** The activity of a sandbox is recorded at most once in this interval, in seconds. */
+export const activityIntervalSeconds = 10
+
+/**
+ * Delay after the idle timeout, in seconds. It exceeds the time by which the recorded activity can be out of date: the
+ * interval of a worker, plus the interval in which a recorded activity is not updated.
+ */
+const idleDelaySeconds = 3 * activityIntervalSeconds
+
+const recordedActivity = sql<Date>`greatest(active_at, ready_at)`
+
+/** SQL condition for a sandbox whose activity must be recorded. Idle time starts when the sandbox is ready. */
+export const isActivityDue = sql<boolean>`(idle_timeout_seconds is not null and ready_at is not null and destroyed_at is null
+  and ${recordedActivity} <= ${now} - ${sql.lit(activityIntervalSeconds)} * interval '1 second')`
+
+/**
+ * SQL condition for a sandbox that has been idle for its idle timeout. The rows of its commands are activity too. They are
+ * a subquery with an aggregate, because PostgreSQL could otherwise join all commands.
+ */
+export const isIdle = sql<boolean>`(idle_timeout_seconds is not null and ready_at is not null and destroyed_at is null
+  and ${recordedActivity} + (idle_timeout_seconds + ${sql.lit(idleDelaySeconds)}) * interval '1 second' <= ${nowOnce}
+  and not (select coalesce(bool_or(status = 'running'
+             or started_at + (duration_ms / 1000 + idle_timeout_seconds) * interval '1 second' > ${nowOnce}), false)
+             from exec where sandbox_id = sandbox.id))`
+
 /** Current UTC day as a `date`, based on {@link nowOnce}. */
 export const todayOnce = sql<string>`(${nowOnce} at time zone 'UTC')::date`
 

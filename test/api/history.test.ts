@@ -2,11 +2,15 @@
 import { join } from 'node:path'
 import { encodeTime } from 'ulid'
 import { expect, test } from 'vitest'
+import { openDatabase } from '../../shared/data/database.ts'
 import { newSandboxId } from '../../shared/data/ids.ts'
+import { findIdle } from '../../shared/data/sandbox-pods.ts'
+import { markIdle, recordActivity, recordUse } from '../../shared/data/sandbox-writes.ts'
 import type { Account } from '../support/account.ts'
 import { fillHistory, growingTables, historyAccountId } from '../support/history.ts'
 import { startWorld, type World } from '../support/index.ts'
 import { explainEverything, readPlans } from '../support/plans.ts'
+import { insertSandbox } from '../support/rows.ts'
 
 const sandboxes = 20_000
 /** Covers a page or one account's sandboxes, and is below 1 % of any table. */
@@ -24,6 +28,7 @@ test('no SQL statement of the service scans all past sandboxes', async () => {
 
   await useEveryRoute(alice)
   await useEveryFilter(bob)
+  await endIdle(world, bob.id)
   await deleteAccount(world, historyAccountId(7))
   await world.apis[1]!.stop()
 
@@ -101,6 +106,23 @@ async function useEveryFilter(bob: Account) {
       }
     }
   }
+}
+
+/** Runs the statements that a worker runs only after some time. */
+async function endIdle(world: World, accountId: string) {
+  const db = openDatabase(world.settings.databaseUrl)
+  const id = await insertSandbox(world, { id: accountId })
+  await world.db.query('update sandbox set idle_timeout_seconds = 60 where id = ?', [id])
+  await recordUse(db, id)
+  await recordActivity(db, [id])
+  await world.db.query(
+    `update sandbox set created_at = ago, ready_at = ago, active_at = ago
+       from (select sandlot_now() - interval '1 hour' as ago) as past where id = ?`,
+    [id],
+  )
+  expect(await findIdle(db)).toContain(id)
+  expect(await markIdle(db, id)).toBeDefined()
+  await db.close()
 }
 
 /** Deletes an account as an operator does. The reconciler removes the rows. */

@@ -132,10 +132,10 @@ const walk: Shown[] = [
   },
   { line: 'exec -- echo ran', piped: /^ran\n$/, json: ['id', 'exit_code', 'stdout'] },
   {
-    line: 'session update --ttl 10m --metadata team=red',
+    line: 'session update --ttl 10m --idle-timeout 5m --metadata team=red',
     piped: new RegExp(`^${created}\n$`),
     terminal: new RegExp(`^${created}\nIt ends in 10 min\\.\n$`),
-    json: ['id', 'metadata', 'expires_at'],
+    json: ['id', 'metadata', 'expires_at', 'idle_timeout_seconds'],
   },
   { line: 'session reset --yes', piped: new RegExp(`^${created}\n$`), json: ['id', 'state'] },
 ]

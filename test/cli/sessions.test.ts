@@ -148,6 +148,8 @@ describe('sessions', () => {
       'a=b=c',
       '--ttl',
       '10m',
+      '--idle-timeout',
+      '5m',
     ])
     expect(created.stdout).toMatch(/^sbx_\w+\n$/)
     const id = created.stdout.trim()
@@ -155,6 +157,10 @@ describe('sessions', () => {
     expect(got).toMatchObject({ id, state: 'active', name: 'first', metadata: { a: 'b=c' } })
     expect(Date.parse(got.expires_at) - Date.parse(got.created_at)).toBe(600_000)
     expect((await user.run(['session', 'get', id])).stdout).toMatch(/^name +first$/m)
+    expect((await user.run(['session', 'get', id])).stdout).toMatch(/^idle timeout +300 s$/m)
+    const update = ['session', 'update', id, '--idle-timeout']
+    expect((await user.run([...update, '1h', '--json'])).json().idle_timeout_seconds).toBe(3600)
+    expect((await user.run([...update, '', '--json'])).json().idle_timeout_seconds).toBeNull()
     expect((await user.run(['session', 'ls'])).stdout.split('\t').slice(0, 3)).toEqual([
       id,
       'active',

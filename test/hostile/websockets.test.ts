@@ -13,6 +13,7 @@ import { TokenBuckets } from '../../shared/lib/token-buckets.ts'
 import { MemoryBudget } from '../../shared/platform/memory-budget.ts'
 import type { RateLimitedWebSocket } from '../../shared/platform/rate-limited-websocket.ts'
 import { argsHeader } from '../../shared/rpc/calls.ts'
+import { Activity } from '../../workers/rpc/activity.ts'
 import { takeWebSocket } from '../../workers/rpc/websockets.ts'
 import { pathOf } from '../support/account.ts'
 import { frame, openRawWebSocket, repeat } from '../support/frames.ts'
@@ -75,7 +76,8 @@ async function serveOne() {
   const served = Promise.withResolvers<RateLimitedWebSocket>()
   const handlers = { '/': async () => ({ serve: served.resolve as (socket: WebSocket) => void }) }
   const bounds = { ofAccount: 64 * kibibyte * kibibyte, ofAll: 256 * kibibyte * kibibyte }
-  const worker = { memoryBudget: new MemoryBudget(bounds, pino({ enabled: false })) }
+  const memoryBudget = new MemoryBudget(bounds, pino({ enabled: false }))
+  const worker = { memoryBudget, activity: new Activity() }
   const server = createServer().listen(0, '127.0.0.1')
   server.on('upgrade', (...upgrade) => void takeWebSocket(handlers, worker, ...upgrade))
   await once(server, 'listening')
@@ -90,7 +92,7 @@ async function serveOne() {
   opened.push(client)
   const webSocket = await served.promise
   server.close()
-  return { webSocket, client, memoryBudget: worker.memoryBudget }
+  return { webSocket, client, memoryBudget }
 }
 
 const everyKind = Buffer.concat([frame('binary', 'x'), frame('binary'), frame('ping'), frame('pong')])

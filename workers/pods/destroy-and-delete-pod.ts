@@ -1,5 +1,5 @@
 import type { DestroyReason } from '../../shared/contract/sandboxes.ts'
-import { markDestroyed, markOverdue, markReaped } from '../../shared/data/sandbox-writes.ts'
+import { markDestroyed, markIdle, markOverdue, markReaped } from '../../shared/data/sandbox-writes.ts'
 import { findSandbox, podOf, type SandboxRow } from '../../shared/data/sandboxes.ts'
 import { notify } from '../../shared/platform/notify.ts'
 import type { PodCrashPoint } from '../faults/crash-points.ts'
@@ -27,6 +27,15 @@ export async function endOverdueAndDeletePod(
   point: PodCrashPoint,
 ): Promise<boolean> {
   return await finishEnd(worker, sandboxId, await markOverdue(worker.db, sandboxId), point)
+}
+
+/** Ends a sandbox as {@link destroyAndDeletePod} does, but only if it is idle. */
+export async function endIdleAndDeletePod(
+  worker: PodsContext,
+  sandboxId: string,
+  point: PodCrashPoint,
+): Promise<void> {
+  await finishEnd(worker, sandboxId, await markIdle(worker.db, sandboxId), point)
 }
 
 /** @param ended the row, if this process has just destroyed the sandbox */

@@ -7,17 +7,23 @@ import pLimit from 'p-limit'
 import { removeDeletedAccounts } from '../../shared/data/accounts.ts'
 import { readClock } from '../../shared/data/clock.ts'
 import { claimReconcilePass } from '../../shared/data/installation.ts'
-import { findUnreaped } from '../../shared/data/sandbox-pods.ts'
+import { findIdle, findUnreaped } from '../../shared/data/sandbox-pods.ts'
 import { findSandbox, podOf, type SandboxRow, startOf } from '../../shared/data/sandboxes.ts'
 import { findWarmPods, type WarmPodRow as WarmPod } from '../../shared/data/warm-pods.ts'
 import { withTimeout } from '../../shared/lib/timeout.ts'
 import { logRepeatable } from '../../shared/platform/log.ts'
 import type { PodState } from '../drivers/driver.ts'
+import type { ExecContext } from '../exec/context.ts'
 import { makeOrphanReconciler } from '../exec/orphans.ts'
 import { assignPod, replacePod } from '../pods/claimed-pod.ts'
 import type { PodsContext } from '../pods/context.ts'
 import { createPod } from '../pods/create-pod.ts'
-import { destroyAndDeletePod, endOverdueAndDeletePod, reapPod } from '../pods/destroy-and-delete-pod.ts'
+import {
+  destroyAndDeletePod,
+  endIdleAndDeletePod,
+  endOverdueAndDeletePod,
+  reapPod,
+} from '../pods/destroy-and-delete-pod.ts'
 import { removePod } from '../pods/remove-pod.ts'
 import { discardWarmPod } from '../pool/make.ts'
 import { destroyReasonOf } from './deaths.ts'
@@ -34,7 +40,7 @@ export type Action =
   | {
       kind: 'end'
       sandboxId: string
-      reason: 'expired' | 'start_failed' | 'pod_failed'
+      reason: 'expired' | 'idle' | 'start_failed' | 'pod_failed'
       detail: string | null
       /** Name of the sandbox's pod, if the cluster does not list the pod. */
       missingPod?: string
@@ -48,7 +54,7 @@ export type Action =
   | { kind: 'discard'; pod: WarmPod }
   | { kind: 'delete stray'; pod: PodState }
 
-type ReconcilerContext = PodsContext & { id: string }
+type ReconcilerContext = PodsContext & Pick<ExecContext, 'id' | 'activity'>
 
 /** Runs reconciler passes until the signal aborts. A failed pass is logged, and the next pass retries. */
 export async function runReconciler(worker: ReconcilerContext, signal: AbortSignal): Promise<void> {
@@ -89,7 +95,8 @@ async function reconcile(
   // A second list confirms that pods are missing. One list serves all actions, because its cost grows with
   // the pods.
   const isAnyMissing = planned.some((action) => missingPodOf(action) !== undefined)
-  await applyActions(isAnyMissing ? omitFoundPods(planned, await listPods(worker)) : planned)
+  const confirmed = isAnyMissing ? omitFoundPods(planned, await listPods(worker)) : planned
+  await applyActions([...confirmed, ...(await planIdle(worker))])
   await endOrphans()
   await deleteExpiredRows(worker)
   for (const id of await removeDeletedAccounts(db))
@@ -164,6 +171,14 @@ function decideRow(
   }
   const isUnassigned = row.pod_since && row.claim !== 'replaced' && seen?.pod?.sandboxId !== sandboxId
   return seen && isUnassigned && age > jobGraceMs ? { kind: 'assign', sandboxId } : undefined
+}
+
+/** Records this worker's own activity first, and finds no sandbox while that of other workers may be out of date. */
+async function planIdle({ db, activity }: ReconcilerContext): Promise<Action[]> {
+  await activity.record(db)
+  if (!activity.isSteady) return []
+  const ids = await findIdle(db)
+  return ids.map((sandboxId) => ({ kind: 'end', sandboxId, reason: 'idle', detail: null }))
 }
 
 async function listPods({
@@ -248,6 +263,7 @@ async function endSandbox(worker: PodsContext, action: Action & { kind: 'end' })
   }
   const point = 'reconcile or watch: the row is ended, the pod lives'
   // Without a detail, only the row's times were compared, and they may have changed.
-  if (reason === 'expired' && detail === null) await endOverdueAndDeletePod(worker, sandboxId, point)
+  if (reason === 'idle') await endIdleAndDeletePod(worker, sandboxId, point)
+  else if (reason === 'expired' && detail === null) await endOverdueAndDeletePod(worker, sandboxId, point)
   else await destroyAndDeletePod(worker, sandboxId, reason, detail, point)
 }

@@ -12,17 +12,19 @@ import {
   accountHeader,
   argsHeader,
   type CallName,
+  type InSandbox,
   isStream,
   livenessTimeoutHeader,
   nameAt,
   problemHeader,
   type StreamCallName,
 } from '../../shared/rpc/calls.ts'
+import type { Activity } from './activity.ts'
 import { argsOf, type CallHandlers, type SocketHandlers, type StreamHandler } from './call.ts'
 import { isFault, problemOf } from './problem.ts'
 import { isAttachment, takeWebSocket } from './websockets.ts'
 
-type ServerContext = Pick<Context, 'memoryBudget' | 'log' | 'settings'>
+type ServerContext = Pick<Context, 'memoryBudget' | 'log' | 'settings'> & { activity: Activity }
 
 interface Handlers<Worker> {
   calls: CallHandlers<Worker>
@@ -90,7 +92,7 @@ export class CallServer<Worker extends ServerContext> {
     // The response has been sent only when it is closed, not when its last bytes have been written.
     const sent = new Promise<void>((resolve) => response.once('close', resolve))
     const handle = this.handlers.calls[name] as StreamHandler<StreamCallName, Worker>
-    const work = answer(this.worker, name, handle, request, response, held)
+    const work = answer(this.worker, name, handle, request, response, held, sent)
     this.follow(Promise.all([work, sent]).then(() => held.free()))
   }
 }
@@ -122,6 +124,9 @@ function holdCall(
 
 type HandlerName = CallName | StreamCallName
 
+/** Reading the state of a command does not use its sandbox. */
+const passive = new Set<HandlerName>(['getExec', 'runningPids'])
+
 const aboutCommands = new Set<HandlerName>(['getExec', 'stopExec', 'followExec', 'writeStdin', 'readOutput'])
 
 /** If an error occurs after the response has begun, closes the connection. */
@@ -132,6 +137,7 @@ async function answer<Worker extends ServerContext>(
   request: IncomingMessage,
   response: ServerResponse,
   held: Reservation,
+  sent: Promise<void>,
 ): Promise<void> {
   let args: unknown
   const hungUp = new AbortController()
@@ -144,6 +150,7 @@ async function answer<Worker extends ServerContext>(
   }
   try {
     args = argsHeader in request.headers ? argsOf(request) : await json(request)
+    if (!passive.has(name)) void sent.then(worker.activity.begin((args as InSandbox).sandboxId))
     const reply = await handle(args as never, worker, {
       request,
       response,

@@ -8,6 +8,7 @@ import type { Reservation } from '../../shared/platform/memory-budget.ts'
 import { RateLimitedWebSocket } from '../../shared/platform/rate-limited-websocket.ts'
 import { closeGracefully } from '../../shared/platform/sockets.ts'
 import { attachPath, type InSandbox, problemHeader } from '../../shared/rpc/calls.ts'
+import type { Activity } from './activity.ts'
 import { argsOf, type SocketHandlers } from './call.ts'
 import { problemOf } from './problem.ts'
 
@@ -41,7 +42,7 @@ const sockets = new WebSocketServer({
 
 const frameLimit = new TokenBuckets({ perSecond: 10_000, burst: 10_000 })
 
-export async function takeWebSocket<Worker extends Pick<Context, 'memoryBudget'>>(
+export async function takeWebSocket<Worker extends Pick<Context, 'memoryBudget'> & { activity: Activity }>(
   handlers: SocketHandlers<Worker>,
   worker: Worker | undefined,
   request: IncomingMessage,
@@ -67,6 +68,7 @@ export async function takeWebSocket<Worker extends Pick<Context, 'memoryBudget'>
       webSocket.answerPings()
       webSocket.limitFrames(frameLimit, args.accountId)
       webSocket.on('close', () => memory!.free())
+      webSocket.on('close', worker.activity.begin(args.sandboxId))
       opened.serve(webSocket)
     })
     // The callback runs synchronously, or never.

@@ -1,5 +1,6 @@
 import type { DatabaseClock } from '../../shared/data/clock.ts'
 import { findRemainingTime } from '../../shared/data/sandbox-pods.ts'
+import { recordUse } from '../../shared/data/sandbox-writes.ts'
 import { envSealContext, findSandbox, podOf, type SandboxRow } from '../../shared/data/sandboxes.ts'
 import { readPendingInput } from '../../shared/platform/event-loop-stall.ts'
 import { Problem, unavailable } from '../../shared/platform/problem.ts'
@@ -39,17 +40,23 @@ export async function enter(
   return enterNow(isReplaced ? await loadSandbox(worker, call) : loaded)
 }
 
+/** Also records that the sandbox is in use, so that it is not destroyed as idle before or during the call. */
 async function loadSandbox(
   worker: SandboxContext,
-  { sandboxId, accountId }: { sandboxId: string; accountId: string },
-) {
+  call: { sandboxId: string; accountId: string },
+): Promise<EnteredSandbox> {
+  const { sandboxId, accountId } = call
   const found = await findRemainingTime(worker.db, sandboxId)
   if (!found || found.account_id !== accountId) refuseMissing()
-  const { left_ms: leftMs, clock_ms: ms, ...sandbox } = found
-  return { sandbox, leftMs, clock: { ms, readAt: performance.now() } }
+  const { left_ms: leftMs, clock_ms: ms, is_activity_due: isDue, ...sandbox } = found
+  const loaded = { sandbox, leftMs, clock: { ms, readAt: performance.now() } }
+  // Otherwise, the sandbox has just been destroyed.
+  return !isDue || (await recordUse(worker.db.share(accountId), sandboxId))
+    ? loaded
+    : await loadSandbox(worker, call)
 }
 
-function enterNow({ leftMs, sandbox, clock }: Awaited<ReturnType<typeof loadSandbox>>): EnteredSandbox {
+function enterNow({ leftMs, sandbox, clock }: EnteredSandbox): EnteredSandbox {
   assertRunning(sandbox)
   // The sandbox has expired, but no worker has destroyed it yet.
   if (leftMs <= 0) refuseDestroyed({ ...sandbox, destroy_reason: 'expired' })

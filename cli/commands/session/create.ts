@@ -15,6 +15,7 @@ interface Options {
   name?: string
   reuse?: boolean
   ttl?: string
+  idleTimeout?: string
   metadata?: string[]
   env?: string[]
   idempotencyKey?: string
@@ -36,6 +37,7 @@ export const define = defineCommand<Options>({
         'return the active session with this name, if there is one; its image and environment must be the same',
       )
       .option('--ttl <duration>', 'the maximum lifetime, such as 10m; a bare number is seconds')
+      .option('--idle-timeout <duration>', 'end the session when it has been idle for this time, such as 5m')
       .option('--metadata <name=value>', 'a label; may be repeated', collect)
       .option(
         '--env <name=value>',
@@ -53,7 +55,7 @@ export const define = defineCommand<Options>({
 With --rm, stdin, stdout, stderr and Ctrl-C go to the command, as with \`sandlot exec\`. The exit code is that of the
 command, or 125 if it never ran; 124, 126, 127, 128+n and 130 have the same meaning as for exec.`,
   examples: [
-    'sandlot session create --name build --ttl 10m',
+    'sandlot session create --name build --ttl 10m --idle-timeout 5m',
     'sandlot session create --name web --reuse',
     'id=$(sandlot session create --wait --quiet)',
     'sandlot session create --rm -- python3 -c "print(6 * 7)"',
@@ -148,12 +150,19 @@ function isRefusal(error: unknown): boolean {
   return error.code === 'sandbox_start_failed' || Number(error.details.status) < 500
 }
 
-function readBody({ image, name, ttl, ...options }: Options): NonNullable<Request<'createSandbox'>['body']> {
+function readBody({
+  image,
+  name,
+  ttl,
+  idleTimeout,
+  ...options
+}: Options): NonNullable<Request<'createSandbox'>['body']> {
   return {
     image,
     name,
     metadata: readPairs(options.metadata, '--metadata'),
     env: readPairs(options.env, '--env'),
     ttl_seconds: ttl === undefined ? undefined : readSeconds(ttl, '--ttl'),
+    idle_timeout_seconds: idleTimeout === undefined ? undefined : readSeconds(idleTimeout, '--idle-timeout'),
   }
 }

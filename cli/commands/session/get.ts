@@ -25,6 +25,7 @@ export const define = defineCommand({
         created: showTime(sandbox.created_at),
         ready: time(sandbox.ready_at) ?? (sandbox.state === 'active' ? 'not yet' : 'never'),
         expires: showTime(sandbox.expires_at),
+        'idle timeout': sandbox.idle_timeout_seconds ? `${sandbox.idle_timeout_seconds} s` : undefined,
         destroyed: time(sandbox.destroyed_at),
         reason: text(sandbox.destroy_reason),
         detail: text(sandbox.destroy_detail),

@@ -8,6 +8,7 @@ interface Options {
   name?: string
   metadata?: string[]
   ttl?: string
+  idleTimeout?: string
 }
 
 export const define = defineCommand<Options>({
@@ -16,7 +17,11 @@ export const define = defineCommand<Options>({
       .argument('[id]', 'the session, by id or name')
       .option('--name <name>', 'a new name; an empty one removes the name')
       .option('--metadata <name=value>', 'a label; replaces all labels; may be repeated', collect)
-      .option('--ttl <duration>', 'the remaining lifetime from now, such as 10m; a bare number is seconds'),
+      .option('--ttl <duration>', 'the remaining lifetime from now, such as 10m; a bare number is seconds')
+      .option(
+        '--idle-timeout <duration>',
+        'a new idle timeout, such as 5m; an empty one removes the timeout',
+      ),
   notes: `
 The lifetime since the session was created cannot exceed the limit of the account, see
 \`sandlot whoami --json=limits\`.`,
@@ -28,15 +33,21 @@ The lifetime since the session was created cannot exceed the limit of the accoun
   handle: async ({ args, options, session, api, output }) => {
     const body = readBody(options)
     if (Object.values(body).every((value) => value === undefined))
-      throw new CliError('usage', 'Nothing to change. Use --name, --metadata or --ttl.')
+      throw new CliError('usage', 'Nothing to change. Use --name, --metadata, --ttl or --idle-timeout.')
     const sandbox = await api.call('updateSandbox', { params: { id: await session(args[0]) }, body })
     output.result(sandbox, `${sandbox.id}\n`)
     output.aside(`It ends ${showTime(sandbox.expires_at)}.`)
   },
 })
 
-const readBody = ({ name, metadata, ttl }: Options) => ({
+const readBody = ({ name, metadata, ttl, idleTimeout }: Options) => ({
   name: name === '' ? null : name,
   metadata: readPairs(metadata, '--metadata'),
   ttl_seconds: ttl === undefined ? undefined : readSeconds(ttl, '--ttl'),
+  idle_timeout_seconds:
+    idleTimeout === ''
+      ? null
+      : idleTimeout === undefined
+        ? undefined
+        : readSeconds(idleTimeout, '--idle-timeout'),
 })

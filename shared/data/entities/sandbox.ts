@@ -18,6 +18,9 @@ export const Sandbox = defineEntity({
     expires_at: p.datetime(3),
     /** The latest permitted `expires_at`. Null in rows of the version that did not permit extensions. */
     max_expires_at: p.datetime(3).nullable(),
+    idle_timeout_seconds: p.integer().nullable(),
+    /** When the sandbox was last in use. Recorded only for sandboxes with an idle timeout. */
+    active_at: p.datetime(3).nullable(),
     ready_at: p.datetime(3).nullable(),
     destroyed_at: p.datetime(3).nullable(),
     destroy_reason: p.text().$type<DestroyReason>().nullable(),

@@ -19,6 +19,7 @@ export const session = (change: Partial<Sandbox> = {}): Sandbox => ({
   created_at: at(start),
   ready_at: at(start + 300),
   expires_at: at(start + 30 * 60_000),
+  idle_timeout_seconds: null,
   destroyed_at: null,
   destroy_reason: null,
   destroy_detail: null,

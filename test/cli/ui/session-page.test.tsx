@@ -39,6 +39,7 @@ test("the session page shows the session's details, remaining time and commands"
 
 test.each([
   ['expired', null, 'its TTL has expired'],
+  ['idle', null, 'its idle timeout has expired'],
   ['requested', null, 'it was destroyed on request'],
   ['pod_failed', 'OOMKilled', 'its pod failed (OOMKilled)'],
   ['start_failed', 'no image', 'it could not be started (no image)'],

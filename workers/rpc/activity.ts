@@ -1,0 +1,68 @@
+/**
+ * Records the sandboxes that requests and connections of this worker are using, so that the reconciler does not destroy
+ * them as idle. The start of each use has already been recorded (`enter`).
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Queries } from '../../shared/data/database.ts'
+import { recordActivity } from '../../shared/data/sandbox-writes.ts'
+import { activityIntervalSeconds } from '../../shared/data/sql.ts'
+import type { Context } from '../../shared/platform/context.ts'
+
+const retryMs = 1_000
+/** After an outage of PostgreSQL, all workers have recorded their sandboxes by this time. */
+const steadyMs = 20_000
+
+export class Activity {
+  private readonly uses = new Map<string, number>()
+  private readonly now: () => number
+  private recordedSince: number | undefined
+
+  /** @param now returns milliseconds */
+  constructor(now = () => performance.now()) {
+    this.now = now
+  }
+
+  /** Counts a use of the sandbox. The caller must call the returned function once, at the end of the use. */
+  begin(sandboxId: string): () => void {
+    this.uses.set(sandboxId, (this.uses.get(sandboxId) ?? 0) + 1)
+    return () => {
+      const left = this.uses.get(sandboxId)! - 1
+      if (left > 0) this.uses.set(sandboxId, left)
+      else this.uses.delete(sandboxId)
+    }
+  }
+
+  async record(db: Queries): Promise<void> {
+    try {
+      await recordActivity(db, [...this.uses.keys()])
+      this.recordedSince ??= this.now()
+    } catch (error) {
+      this.recordedSince = undefined
+      throw error
+    }
+  }
+
+  /** Whether the recorded activity of all sandboxes is up to date, as far as this worker can know. */
+  get isSteady(): boolean {
+    return this.recordedSince !== undefined && this.now() - this.recordedSince >= steadyMs
+  }
+}
+
+type ActivityContext = Pick<Context, 'db' | 'log'> & { activity: Activity }
+
+export async function keepRecording(
+  { db, log, activity }: ActivityContext,
+  signal: AbortSignal,
+): Promise<void> {
+  while (!signal.aborted) {
+    const isRecorded = await activity.record(db).then(
+      () => true,
+      (error) => {
+        log.debug({ err: error }, 'the activity of sandboxes cannot be recorded; retrying')
+        return false
+      },
+    )
+    const ms = isRecorded ? activityIntervalSeconds * 1000 : retryMs
+    await sleep(ms, undefined, { signal }).catch(() => {})
+  }
+}
