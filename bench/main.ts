@@ -17,12 +17,14 @@ import type { Part } from './part.ts'
 import { requests } from './requests.ts'
 import { scale } from './scale.ts'
 import { start } from './start.ts'
+import { throughput } from './throughput.ts'
 
 /** In the order of bench/RESULTS.md. */
 const parts: Record<string, Part> = {
   create,
   burst,
   exec,
+  throughput,
   local,
   requests,
   credentials,

@@ -1,8 +1,10 @@
 /** IDs sort by creation time. */
-import { randomUUID } from 'node:crypto'
+import { randomInt, randomUUID } from 'node:crypto'
 import { encodeTime, ulid as freshUlid, monotonicFactory } from 'ulid'
 
-const ulid = monotonicFactory()
+/** `randomInt` caches random bytes. By default, `ulid` generates each byte separately, which takes 80 µs per ID. */
+const random = () => randomInt(32) / 32
+const ulid = monotonicFactory(random)
 
 /** IDs are lowercase, because pod names are. */
 const idOf = (prefix: string) => `${prefix}_${ulid().toLowerCase()}`
@@ -29,7 +31,7 @@ const hashKeyLength = 4
 /** The ID ends with the warm pod's hash key, so that the pod's slots stay with the same worker. */
 export const newSandboxIdLike = (podName: string) =>
   // Monotonic ULIDs from the same millisecond would differ only in the characters that are replaced here.
-  `sbx_${freshUlid().toLowerCase().slice(0, -hashKeyLength)}${hashKeyOf(podName)}`
+  `sbx_${freshUlid(undefined, random).toLowerCase().slice(0, -hashKeyLength)}${hashKeyOf(podName)}`
 
 /** A string that sorts after the IDs of all sandboxes. */
 export const lastSandboxId = 'sbx_z'

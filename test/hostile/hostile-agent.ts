@@ -3,7 +3,7 @@
  * Installed from outside, because the agent's socket is not reachable inside the sandbox.
  */
 import { once } from 'node:events'
-import { rmSync } from 'node:fs'
+import { readdirSync, rmSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
@@ -14,8 +14,10 @@ import type { World } from '../support/index.ts'
 export const maxSentBytes = 64 * 1024 * 1024
 const chunkBytes = 64 * 1024
 
-export const agentSocketOf = ({ settings }: World, sandboxId: string): string =>
-  join(settings.local.directory, podName(sandboxId), 'agent.sock')
+export function agentSocketOf({ settings }: World, sandboxId: string): string {
+  const folder = join(settings.local.directory, podName(sandboxId))
+  return join(folder, readdirSync(folder).find((name) => name.endsWith('.sock'))!)
+}
 
 export type Role = 'main' | 'stdout' | 'stderr'
 

@@ -113,17 +113,17 @@ export class LocalDriver implements Driver {
   async ready(name: PodName, signal: AbortSignal, trial = () => this.tryToStart(name)): Promise<void> {
     for (;;) {
       signal.throwIfAborted()
-      const pod = await this.find(name)
-      if (!pod) throw new PodRefused('the sandbox was deleted')
-      const life = await readLife(this.directory, pod)
-      if (life.stage === 'dead') throw new PodRefused(life.death.detail)
       try {
         await untilAborted(signal, trial())
-        return await noteReady(this.directory, pod)
+        return await noteReady(this.directory, name.name)
       } catch (error) {
         signal.throwIfAborted()
         if (!(error instanceof DriverUnavailable || error instanceof PodGone)) throwUnavailable(error)
       }
+      const pod = await this.find(name)
+      if (!pod) throw new PodRefused('the sandbox was deleted')
+      const life = await readLife(this.directory, pod)
+      if (life.stage === 'dead') throw new PodRefused(life.death.detail)
       await sleep(pollIntervalMs, undefined, { signal })
     }
   }
@@ -186,17 +186,18 @@ export class LocalDriver implements Driver {
     return this.ask(name, (agent) => openPort(agent, port, answerMs))
   }
 
-  private async ask<T>(name: PodName, request: (agent: string) => Promise<T>): Promise<T> {
+  /** Reads the pod's state only if its uid is unknown or its agent does not respond. */
+  private async ask<T>({ name, uid }: PodName, request: (agent: string) => Promise<T>): Promise<T> {
     const end = performance.now() + agentRetryBudgetMs
-    for (;;) {
-      const pod = await this.findAlive(name)
+    for (let pod = uid ? { name, uid } : undefined; ; pod = undefined) {
+      pod ??= await this.findAlive({ name, uid })
       try {
         return await request(agentSocket(this.directory, pod))
       } catch (error) {
         if (error instanceof PortRefused) throw error
         if (!(error instanceof NoAnswer)) {
           // The connection may have broken because the sandbox has ended.
-          await this.findAlive(name)
+          await this.findAlive({ name, uid })
           throwUnavailable(error)
         }
         if (performance.now() > end) throwUnavailable(error)

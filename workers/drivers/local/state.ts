@@ -8,7 +8,7 @@
  *     NAME/ready            written by the driver once commands can run
  *     NAME/status           written by bwrap, with the pid of the sandbox's first process
  *     NAME/log              errors from the supervisor and bwrap
- *     NAME/agent.sock       the agent's socket, which is not visible in the sandbox
+ *     NAME/UID.sock         the agent's socket, which is not visible in the sandbox
  *     NAME/workspace/       the user's files
  */
 import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
@@ -50,8 +50,9 @@ export type Life =
 const clockFile = '.clock'
 
 export const podFolder = (directory: string, name: string): string => join(directory, name)
-export const agentSocket = (directory: string, { name }: LocalPod): string =>
-  join(podFolder(directory, name), 'agent.sock')
+/** Contains the uid, so that a connection never reaches another pod that has had the same name. */
+export const agentSocket = (directory: string, { name, uid }: Pick<LocalPod, 'name' | 'uid'>): string =>
+  join(podFolder(directory, name), `${uid}.sock`)
 
 export async function readPod(directory: string, name: string): Promise<LocalPod | undefined> {
   return readJson<LocalPod>(join(podFolder(directory, name), 'pod.json'))
@@ -104,8 +105,8 @@ export async function readTime(directory: string): Promise<number> {
 }
 
 /** Records that the pod became ready, so that a later exit is not counted as a failed start. */
-export async function noteReady(directory: string, pod: LocalPod): Promise<void> {
-  await writeFile(join(podFolder(directory, pod.name), 'ready'), '').catch(ignoreMissing)
+export async function noteReady(directory: string, name: string): Promise<void> {
+  await writeFile(join(podFolder(directory, name), 'ready'), '').catch(ignoreMissing)
 }
 
 export const readSupervisor = (directory: string, name: string): Promise<ProcessId | undefined> =>
