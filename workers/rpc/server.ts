@@ -18,7 +18,7 @@ import {
   problemHeader,
   type StreamCallName,
 } from '../../shared/rpc/calls.ts'
-import { argsOf, type CallHandlers, type SocketHandlers, type StreamHandler } from './call.ts'
+import { argsOf, type CallHandlers, type SocketHandlers, type StreamHandler, type Wire } from './call.ts'
 import { isFault, problemOf } from './problem.ts'
 import { isAttachment, takeWebSocket } from './websockets.ts'
 
@@ -33,7 +33,7 @@ export class CallServer<Worker extends ServerContext> {
   private readonly running = new Set<Promise<void>>()
   private readonly handlers: Handlers<Worker>
   private worker: Worker | undefined
-  private isDraining = false
+  private readonly draining = new AbortController()
 
   constructor(server: Server, handlers: Handlers<Worker>) {
     this.handlers = handlers
@@ -53,7 +53,7 @@ export class CallServer<Worker extends ServerContext> {
 
   /** Rejects new RPCs, except those that concern this worker's commands. */
   refuseNew(): void {
-    this.isDraining = true
+    this.draining.abort()
   }
 
   get isIdle(): boolean {
@@ -80,7 +80,7 @@ export class CallServer<Worker extends ServerContext> {
   private take(request: IncomingMessage, response: ServerResponse): void {
     if (!limitRequest(request, response)) return
     const name = this.nameOf(request)
-    if (!name || !this.worker || (this.isDraining && !aboutCommands.has(name))) {
+    if (!name || !this.worker || (this.draining.signal.aborted && !aboutCommands.has(name))) {
       refuse(response, unavailable('This worker does not accept requests at the moment. Try again.'))
       return
     }
@@ -90,7 +90,8 @@ export class CallServer<Worker extends ServerContext> {
     // The response has been sent only when it is closed, not when its last bytes were written.
     const sent = new Promise<void>((resolve) => response.once('close', resolve))
     const handle = this.handlers.calls[name] as StreamHandler<StreamCallName, Worker>
-    const work = answer(this.worker, name, handle, request, response, held)
+    const wire = { request, response, held, draining: this.draining.signal }
+    const work = answer(this.worker, name, handle, wire)
     this.follow(Promise.all([work, sent]).then(() => held.free()))
   }
 }
@@ -127,10 +128,9 @@ async function answer<Worker extends ServerContext>(
   worker: Worker,
   name: HandlerName,
   handle: StreamHandler<StreamCallName, Worker>,
-  request: IncomingMessage,
-  response: ServerResponse,
-  held: Reservation,
+  wire: Pick<Wire, 'request' | 'response' | 'held' | 'draining'>,
 ): Promise<void> {
+  const { request, response } = wire
   let args: unknown
   const hungUp = new AbortController()
   response.on('close', () => hungUp.abort())
@@ -142,13 +142,7 @@ async function answer<Worker extends ServerContext>(
   }
   try {
     args = argsHeader in request.headers ? argsOf(request) : await json(request)
-    const reply = await handle(args as never, worker, {
-      request,
-      response,
-      signal: hungUp.signal,
-      isAwaited,
-      held,
-    })
+    const reply = await handle(args as never, worker, { ...wire, signal: hungUp.signal, isAwaited })
     if (reply) {
       response.setHeader('content-type', 'application/json')
       response.end(JSON.stringify(reply))
