@@ -10,6 +10,7 @@ import { editFile } from './files/edit.ts'
 import { grepFiles } from './files/grep.ts'
 import { globFiles, listFiles, statFile } from './files/list.ts'
 import { readRaw, readShown, viewFile } from './files/read.ts'
+import { watchFiles } from './files/watch.ts'
 import { createFile, writeRaw } from './files/write.ts'
 import type { CallHandlers, SocketHandlers } from './rpc/call.ts'
 import { openPort } from './sandbox/port.ts'
@@ -37,6 +38,7 @@ export const calls: CallHandlers<ExecContext> = {
   readOutput,
   readRaw,
   readShown,
+  watchFiles,
   writeRaw,
 }
 

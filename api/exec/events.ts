@@ -1,4 +1,4 @@
-/** The API forwards only complete events, so it can append the final event if the worker is lost. */
+/** The API forwards only complete events, so it can append the final events if the worker is lost. */
 import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import type { ExecOutcome } from '../../shared/contract/exec.ts'
@@ -7,7 +7,7 @@ import { eventTerminator, hasEvent, lastIdIn } from '../../shared/contract/serve
 import { whenSilentFor } from '../../shared/platform/event-loop-stall.ts'
 import { writeLastEvents } from './exit-status.ts'
 
-export interface RelayOptions {
+export interface PassOptions {
   signal: AbortSignal
   onLost?: (() => void) | undefined
   /**
@@ -17,20 +17,52 @@ export interface RelayOptions {
   exitStatusWithoutWorker: (printed: OutputOffset) => Promise<ExecOutcome>
 }
 
+/** Forwards the events of a command. */
+export const passEvents = (
+  source: IncomingMessage,
+  { signal, onLost, exitStatusWithoutWorker }: PassOptions,
+): Readable =>
+  relayEvents(source, {
+    signal,
+    finalEvent: 'exit',
+    onFinalEvent(events) {
+      // Quotes in output are escaped, so only the exit event can contain this string.
+      if (events.includes('"status":"lost"')) onLost?.()
+    },
+    async finalEventsWithoutWorker(lastId = '0-0') {
+      const known = await exitStatusWithoutWorker(offsetOf(lastId))
+      // The command may have printed more since its worker's connection broke. A `gap` event reports that output.
+      return writeLastEvents(known, lastId)
+    },
+  })
+
+interface RelayOptions {
+  signal: AbortSignal
+  /** Name of the event that ends the stream. */
+  finalEvent: string
+  /** Called with the bytes that contain the final event. */
+  onFinalEvent?(events: Buffer): void
+  /**
+   * @param lastId id of the last forwarded event
+   * @throws if the final events are unknown. The stream then ends without them, and the client resumes it later
+   */
+  finalEventsWithoutWorker(lastId: string | undefined): Promise<string | Buffer>
+}
+
 /** Silence after which the worker is considered lost. Workers send a keep-alive comment every 10 s. */
 const livenessTimeoutMs = 25_000
 
 /** Returns a stream of the worker's events. A slow client slows down the worker. */
-export function passEvents(source: IncomingMessage, passing: RelayOptions): Readable {
-  const events = Readable.from(relay(source, passing), { objectMode: false, highWaterMark: 64 * 1024 })
+export function relayEvents(source: IncomingMessage, options: RelayOptions): Readable {
+  const events = Readable.from(relay(source, options), { objectMode: false, highWaterMark: 64 * 1024 })
   // The stream of a HEAD request is never read, so `relay` cannot close the worker's connection.
   events.once('close', () => source.destroy())
   return events
 }
 
-async function* relay(source: IncomingMessage, { signal, onLost, exitStatusWithoutWorker }: RelayOptions) {
+async function* relay(source: IncomingMessage, { signal, finalEvent, ...options }: RelayOptions) {
   let incomplete: Buffer = Buffer.alloc(0)
-  let lastId = '0-0'
+  let lastId: string | undefined
   try {
     for await (const chunk of untilTimeout(source)) {
       const bytes = incomplete.length === 0 ? chunk : Buffer.concat([incomplete, chunk])
@@ -40,23 +72,19 @@ async function* relay(source: IncomingMessage, { signal, onLost, exitStatusWitho
       if (end === 0) continue
       const whole = bytes.subarray(0, end)
       lastId = lastIdIn(whole) ?? lastId
-      const isLast = hasEvent(whole, 'exit')
-      // Quotes in output are escaped, so only the exit event can contain this string.
-      if (isLast && whole.includes('"status":"lost"')) onLost?.()
+      const isLast = hasEvent(whole, finalEvent)
+      if (isLast) options.onFinalEvent?.(whole)
       yield whole
       if (isLast) return
     }
   } catch {
-    // The connection to the worker broke, so the API appends the final event below.
+    // The connection to the worker broke, so the API appends the final events below.
   } finally {
     source.destroy()
   }
   if (signal.aborted) return
-  const printed = offsetOf(lastId)
-  // If the exit status is unknown, the stream ends without an `exit` event, and the client resumes it later.
-  const known = await exitStatusWithoutWorker(printed).catch(() => undefined)
-  // The command may have printed more since its worker's connection broke. A `gap` event reports that output.
-  if (known) yield writeLastEvents(known, lastId)
+  const events = await options.finalEventsWithoutWorker(lastId).catch(() => undefined)
+  if (events) yield events
 }
 
 async function* untilTimeout(source: IncomingMessage): AsyncGenerator<Buffer> {

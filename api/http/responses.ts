@@ -73,7 +73,7 @@ const isStreamed = ({ rawReply, alsoReply }: Endpoint): boolean =>
 
 const stallRule =
   'The connection is closed if the client does not read pending data for 30 s (`CLIENT_STALL_SECONDS`). For event ' +
-  'streams of commands, this timeout is 60 times as long.'
+  'streams, this timeout is 60 times as long.'
 
 const streamRule =
   `an account may have at most ${limits.streams} open streamed responses and ${limits.streams} open uploads on one ` +

@@ -3,9 +3,12 @@ import { readTags } from '../../shared/contract/conditions.ts'
 import { fileChanges } from '../../shared/contract/file-changes.ts'
 import { files as contract } from '../../shared/contract/files.ts'
 import { translateGrepPattern } from '../../shared/contract/grep-pattern.ts'
+import { formatEvent } from '../../shared/contract/server-sent-events.ts'
+import { watchInterrupted } from '../../shared/contract/watch-events.ts'
 import type { CallName, Calls, InSandbox, StreamCallName, Streams } from '../../shared/rpc/calls.ts'
 import type { App } from '../app.ts'
 import { invalid } from '../errors/invalid.ts'
+import { relayEvents } from '../exec/events.ts'
 import { type Call, route, StreamReply } from '../http/route.ts'
 import { awaitRunning } from '../sandboxes/load-sandbox.ts'
 import { reportLost } from '../worker-client/client.ts'
@@ -33,6 +36,21 @@ export const editFile = route(contract.editFile, (asked, app) =>
 export const listFiles = route(contract.listFiles, (asked, app) =>
   call(app, 'listFiles', asked, asked.query, notRead),
 )
+
+export const watchFiles = route(contract.watchFiles, async (asked, app) => {
+  const { sandbox, signal } = await enter(app, asked)
+  const options = { signal, timeoutMs }
+  const answer = await app.workers
+    .stream('watchFiles', { ...asked.query, ...sandbox }, options)
+    .catch(reportLost(notRead))
+  const events = relayEvents(answer.body, {
+    signal,
+    finalEvent: 'end',
+    finalEventsWithoutWorker: async (lastId) =>
+      formatEvent(String(Number(lastId ?? 0) + 1), 'end', watchInterrupted),
+  })
+  return new StreamReply({ ...answer, body: events })
+})
 
 export const statFile = route(contract.statFile, (asked, app) =>
   call(app, 'statFile', asked, asked.query, notRead),

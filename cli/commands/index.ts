@@ -71,6 +71,10 @@ export const commands: Branch = {
         summary: 'show the type, mode, owner, size and time of a path',
         load: () => import('./files/stat.ts'),
       },
+      watch: {
+        summary: 'print the changes in a folder as they happen',
+        load: () => import('./files/watch.ts'),
+      },
       mkdir: { summary: 'create a folder', load: () => import('./files/mkdir.ts') },
       mv: { summary: 'move or rename a file or folder', load: () => import('./files/mv.ts') },
       rm: { summary: 'remove a file or folder', load: () => import('./files/rm.ts') },

@@ -2,13 +2,13 @@ import type { ExecOutcome } from '../../shared/contract/exec.ts'
 import { bytesOf, type OutputOffset, offsetOf } from '../../shared/contract/exec-events.ts'
 import { shellLine } from '../../shared/contract/shell-words.ts'
 import { addSessionOption, type CommonOptions, defineCommand, type Invocation } from '../core/command.ts'
-import { addStory, CliError, exitCodes } from '../core/errors.ts'
+import { addStory, CliError } from '../core/errors.ts'
 import { execFields } from '../core/shapes.ts'
 import { showSeconds } from '../core/times.ts'
 import { onlyRunning, readExecId } from '../exec/exec-id.ts'
 import { isGone, noteExitStatus } from '../exec/exit-status.ts'
 import { readAll } from '../exec/follow.ts'
-import { createReplay, noteMissing, reconnectNotes } from '../exec/print.ts'
+import { createReplay, exitOnClosedPipe, noteMissing, reconnectNotes } from '../exec/print.ts'
 import { createRemote, type Remote } from '../exec/remote.ts'
 import { RetryPolicy } from '../exec/retry.ts'
 
@@ -51,10 +51,7 @@ async function printOutput(
   remote: Remote,
   { id, status }: Pick<ExecOutcome, 'id' | 'status'>,
 ): Promise<ExecOutcome | undefined> {
-  // EPIPE means that the reader closed the pipe, as in `| head`.
-  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code === 'EPIPE') process.exit(exitCodes.done)
-  })
+  exitOnClosedPipe()
   let offset: OutputOffset = { stdout: 0, stderr: 0 }
   const retry = new RetryPolicy()
   const replay = createReplay(options)

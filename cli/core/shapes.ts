@@ -94,6 +94,8 @@ const entry = {
 export const fileEntryFields = fields(entry satisfies All<ListedEntry>)
 export const fileStatFields = fields(entry satisfies All<FileStat>)
 
+export const watchFields = fields({ event: 1, ...entry, entries: 1 })
+
 const changed = { path: 1, path_base64: 1 } as const
 export const movedFileFields = fields(changed satisfies All<Reply<'moveFile'>>)
 export const madeDirectoryFields = fields({ ...changed, created: 1 } satisfies All<Reply<'makeDirectory'>>)

@@ -1,7 +1,8 @@
 /** Reads events, and reconnects without missing or repeating any. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ExecOutcome } from '../../shared/contract/exec.ts'
-import { bytesOf, type ExecEvent, readExecEvents } from '../../shared/contract/exec-events.ts'
+import { bytesOf, type ExecEvent } from '../../shared/contract/exec-events.ts'
+import { readJsonEvents } from '../../shared/contract/server-sent-events.ts'
 import type { CliError } from '../core/errors.ts'
 import type { OpenExchange } from '../core/http.ts'
 import type { ByteCounts } from './print.ts'
@@ -44,16 +45,25 @@ export async function follow(
 /** Retry delay in milliseconds from which an interruption is reported. */
 const momentMs = 1_000
 
+interface StreamEvent {
+  id: string
+  event: string
+}
+
+const isExit = ({ event }: StreamEvent): boolean => event === 'exit'
+
 /**
- * Yields events up to the exit event.
+ * Yields events up to the final one, which is the exit event by default.
  * @param first an open event stream
+ * @param isLast may throw to end the stream, or to reopen it after a temporary error
  * @throws {CliError} if the retry budget is used up
  */
-export async function* readAll(
+export async function* readAll<Event extends StreamEvent = ExecEvent>(
   first: OpenExchange | undefined,
   reopen: Reopen,
   { retry = new RetryPolicy(), onDisconnect, onReconnect }: Reconnecting = {},
-): AsyncGenerator<ExecEvent> {
+  isLast: (event: Event) => boolean = isExit,
+): AsyncGenerator<Event> {
   let opened = first
   let lastId: string | undefined
   let isReported = false
@@ -64,11 +74,11 @@ export async function* readAll(
         isReported = false
         onReconnect?.()
       }
-      for await (const event of untilBroken(opened, retry)) {
+      for await (const event of untilBroken<Event>(opened, retry)) {
         lastId = event.id
         retry.alive()
         yield event
-        if (event.event === 'exit') return
+        if (isLast(event)) return
       }
     } catch (error) {
       const pause = retry.afterFailure(error)
@@ -84,9 +94,12 @@ export async function* readAll(
 }
 
 /** Yields the events of one connection. @throws {CliError} `network` when the connection breaks */
-async function* untilBroken({ response, fail }: OpenExchange, retry: RetryPolicy): AsyncGenerator<ExecEvent> {
+async function* untilBroken<Event>(
+  { response, fail }: OpenExchange,
+  retry: RetryPolicy,
+): AsyncGenerator<Event> {
   try {
-    yield* readExecEvents(countingSignsOfLife(response, retry))
+    yield* readJsonEvents<Event>(countingSignsOfLife(response, retry))
   } catch (error) {
     throw fail(error)
   }

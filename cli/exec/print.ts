@@ -1,5 +1,5 @@
 import { type ColorChoice, wantsColor } from '../core/drawing.ts'
-import type { CliError } from '../core/errors.ts'
+import { type CliError, exitCodes } from '../core/errors.ts'
 import { OutputCleaner } from '../core/printable.ts'
 
 /** Resolves when more can be written, so that a slow reader slows the command down. */
@@ -8,6 +8,13 @@ export const print = (stream: 'stdout' | 'stderr', bytes: Buffer | string): Prom
     // Also called after a failed write, so that a closed reader does not block the client.
     if (process[stream].write(bytes, () => resolve())) resolve()
   })
+
+/** EPIPE means that the reader closed the pipe, as in `| head`. */
+export function exitOnClosedPipe(): void {
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE') process.exit(exitCodes.done)
+  })
+}
 
 export interface Replay {
   print(stream: 'stdout' | 'stderr', bytes: Buffer): Promise<void>

@@ -1,5 +1,5 @@
 import type { ExecOutcome } from './exec.ts'
-import { readEvents } from './server-sent-events.ts'
+import { readJsonEvents } from './server-sent-events.ts'
 
 export interface OutputOffset {
   stdout: number
@@ -18,11 +18,7 @@ export type ExecEvent = { id: string } & (
 /** The command was killed because no client was connected during its grace period. */
 export const clientDisconnected = 'its client disconnected'
 
-export async function* readExecEvents(source: AsyncIterable<Uint8Array>): AsyncGenerator<ExecEvent> {
-  for await (const { data, ...head } of readEvents(source)) {
-    yield { ...head, data: JSON.parse(data) } as ExecEvent
-  }
-}
+export const readExecEvents = readJsonEvents<ExecEvent>
 
 /** The first byte of a binary WebSocket frame names the stream of the remaining bytes. */
 export const frameStreams = { stdout: 1, stderr: 2 } as const

@@ -110,6 +110,15 @@ const contentInBase64 = {
   then: { properties: { content: { pattern: `^(?:${letter}{4})*(?:${letter}{2}==|${letter}{3}=)?$` } } },
 }
 
+const listed = (description: string) =>
+  z
+    .strictObject({
+      ...named,
+      depth: whole(1, limits.listed.depth).optional().meta({ description }),
+    })
+    .refine(oneNameAtMost, notBoth)
+    .meta(isNamedOnce)
+
 export const files = family({
   viewFile: {
     summary: 'Read a file or a range of lines',
@@ -190,16 +199,19 @@ export const files = family({
     example: { query: { path: 'src' }, client: 'sandlot files ls src' },
     ...inside,
     params: ById,
-    query: z
-      .strictObject({
-        ...named,
-        depth: whole(1, limits.listed.depth)
-          .optional()
-          .meta({ description: 'Levels of directories to list. The default is 1' }),
-      })
-      .refine(oneNameAtMost, notBoth)
-      .meta(isNamedOnce),
+    query: listed('Levels of directories to list. The default is 1'),
     reply: z.object({ ...located, entries: z.array(ListedEntry), truncated: z.boolean() }),
+    errors: readErrors,
+  },
+  watchFiles: {
+    summary: 'Stream the changes of the entries below a path: start, created, changed, removed and end',
+    method: 'GET',
+    path: '/v1/sandboxes/:id/files/watch',
+    example: { query: { path: 'src', depth: '32' }, client: 'sandlot files watch src --depth 32' },
+    ...inside,
+    params: ById,
+    query: listed('Levels of directories to watch. The default is 1'),
+    rawReply: 'text/event-stream',
     errors: readErrors,
   },
   statFile: {

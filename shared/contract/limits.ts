@@ -37,6 +37,11 @@ export const limits = {
    * matching the slowest path takes less than 0.1 s.
    */
   globCharacters: 1024,
+  /**
+   * Maximum number of watches in a sandbox on each worker. A watch has the limits of `listed`, where `bytes` applies to
+   * the names and times of the entries.
+   */
+  watches: 8,
   /** Length to which files/grep truncates a line. */
   grepLineBytes: 2_000,
   /**

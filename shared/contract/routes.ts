@@ -60,6 +60,7 @@ export const routes = {
   createFile: { method: 'POST', path: '/v1/sandboxes/:id/files/create', credential: 'key', repeat: 'no' },
   editFile: { method: 'POST', path: '/v1/sandboxes/:id/files/edit', credential: 'key', repeat: 'no' },
   listFiles: { method: 'GET', path: '/v1/sandboxes/:id/files/ls', credential: 'key', repeat: 'yes' },
+  watchFiles: { method: 'GET', path: '/v1/sandboxes/:id/files/watch', credential: 'key', repeat: 'yes' },
   statFile: { method: 'GET', path: '/v1/sandboxes/:id/files/stat', credential: 'key', repeat: 'yes' },
   globFiles: { method: 'GET', path: '/v1/sandboxes/:id/files/glob', credential: 'key', repeat: 'yes' },
   grepFiles: { method: 'GET', path: '/v1/sandboxes/:id/files/grep', credential: 'key', repeat: 'yes' },

@@ -24,6 +24,11 @@ export function lastIdIn(events: Buffer): string | undefined {
   return events.subarray(from, events.indexOf('\n', from)).toString('latin1')
 }
 
+/** Yields the events of {@link readEvents} with their data parsed. */
+export async function* readJsonEvents<Event>(source: AsyncIterable<Uint8Array>): AsyncGenerator<Event> {
+  for await (const { data, ...head } of readEvents(source)) yield { ...head, data: JSON.parse(data) } as Event
+}
+
 /** Yields events until the stream ends. Skips comments (keep-alives) and an incomplete last event. */
 export async function* readEvents(source: AsyncIterable<Uint8Array>): AsyncGenerator<EventSourceMessage> {
   const decoder = new TextDecoder()

@@ -359,7 +359,7 @@ const processes = {
     .max(3_600)
     .default(30)
     .describe(
-      'The API closes a connection if the client reads none of the pending bytes for this many seconds. This applies to responses, streams and WebSockets. For a stream of command events, the limit is 60 times as long. Idle streams stay open.',
+      'The API closes a connection if the client reads none of the pending bytes for this many seconds. This applies to responses, streams and WebSockets. For a stream of events, the limit is 60 times as long. Idle streams stay open.',
     ),
   EVENT_LOOP_STALL_SECONDS: whole
     .min(0)

@@ -3,13 +3,9 @@ import type { Writable } from 'node:stream'
 import { dataOf, eventIdOf, type OutputOffset } from '../../shared/contract/exec-events.ts'
 import { formatEvent } from '../../shared/contract/server-sent-events.ts'
 import { write } from '../rpc/bytes.ts'
+import { comment, keepAlive, maxBatchLength } from '../rpc/event-stream.ts'
 import type { Command } from './command.ts'
 import type { Item } from './output-log.ts'
-
-const keepAliveMs = 10_000
-const comment = ':\n\n'
-/** A batch of events is written at this size, which is roughly the maximum size of a log item. */
-const maxBatchLength = 32 * 1024
 
 export async function writeEvents(
   command: Command,
@@ -20,7 +16,7 @@ export async function writeEvents(
   const leave = () => command.clients.detach(reader)
   out.on('close', leave)
   if (out.destroyed) leave()
-  const keepAlive = setInterval(() => out.write(comment), keepAliveMs)
+  const stopKeepAlive = keepAlive(out)
   try {
     // The comment tells a reconnecting client that it is connected, even if the command prints nothing.
     await write(out, from ? comment : event('start', await command.start(), { stdout: 0, stderr: 0 }))
@@ -42,7 +38,7 @@ export async function writeEvents(
       await write(out, text)
     }
   } finally {
-    clearInterval(keepAlive)
+    stopKeepAlive()
     out.off('close', leave)
     leave()
   }

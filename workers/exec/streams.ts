@@ -1,17 +1,11 @@
 import { offsetOf } from '../../shared/contract/exec-events.ts'
 import { bytesOfBody, headersOf, rangeOf, write } from '../rpc/bytes.ts'
 import type { StreamHandler } from '../rpc/call.ts'
+import { eventHeaders } from '../rpc/event-stream.ts'
 import type { ExecContext } from './context.ts'
 import { writeEvents } from './events.ts'
 import { assertReaderLimit } from './reader-limit.ts'
 import { startCommand } from './start.ts'
-
-const eventHeaders = {
-  'content-type': 'text/event-stream; charset=utf-8',
-  'cache-control': 'no-store',
-  // A proxy must not buffer events.
-  'x-accel-buffering': 'no',
-}
 
 export const execEvents: StreamHandler<'execEvents', ExecContext> = async (
   args,

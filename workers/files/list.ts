@@ -1,11 +1,10 @@
 /** Lists the entries of directories, and the paths that match a glob pattern. */
-import { randomBytes } from 'node:crypto'
-import { basename } from 'node:path'
 import type { FileEntry, ListedEntry } from '../../shared/contract/files.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import type { Calls } from '../../shared/rpc/calls.ts'
 import type { SandboxContext } from '../sandbox/enter.ts'
+import { entryFormat, type FoundEntry, readEntry } from './entries.ts'
 import { exits, probes, runFileScript } from './file-script.ts'
 import { locate, oddNames, prefixOf, readName, show } from './location.ts'
 import { makeMatcher } from './matcher.ts'
@@ -14,7 +13,7 @@ import { limitItems, readRecords } from './records.ts'
 import { limitPerSandbox } from './sandbox-concurrency.ts'
 
 /** Maximum time to list entries. After this time, the list is truncated. */
-const timeoutMs = 30_000
+export const timeoutMs = 30_000
 /** Maximum output of a script. Above the limit, the list is truncated. */
 const maxBytes = 64 * 1024 * 1024
 
@@ -61,12 +60,6 @@ export const statFile = limitPerSandbox<'statFile'>(async (args, worker, { signa
   return { ...shown, ...found, name: shown.path === '/' ? '/' : found.name }
 })
 
-interface FoundEntry {
-  /** The path that `find` printed, which begins with `./`, or the path from the request. */
-  path: Buffer
-  entry: FileEntry
-}
-
 /** @param options.depth levels of directories to list, or 0 for the entry of the path itself */
 async function runList(
   args: Calls['statFile']['args'],
@@ -74,120 +67,24 @@ async function runList(
   signal: AbortSignal,
   { depth, onEntry, enough }: { depth: number; onEntry(found: FoundEntry): void; enough?: AbortSignal },
 ) {
-  const sentinel = randomBytes(16).toString('hex')
+  const { format, delimiter, split } = entryFormat()
   const onRecord = (record: Buffer) => {
-    const found = readEntry(record, Buffer.from(sentinel))
+    const found = readEntry(split(record))
     if (found) onEntry(found)
   }
   return await runFileScript(worker, args, signal, {
     text: listScript,
-    args: [
-      locate(args).word,
-      `%f %s %Y %u %g %y${['%U', '%G', '%n', '%N', sentinel].map((field) => sentinel + field).join('')}`,
-      String(depth),
-    ],
+    args: [locate(args).word, format, String(depth)],
     maxBytes,
-    onStdout: readRecords(args.accountId, {
-      delimiter: Buffer.from(`${sentinel}${sentinel}\n`),
-      onRecord,
-    }),
+    onStdout: readRecords(args.accountId, { delimiter, onRecord }),
     ...(enough && { enough }),
     timeoutMs,
   })
 }
 
 /** The scripts sort all names before they print, so a script that timed out has printed nothing. */
-const tooSlow = (action: string) =>
+export const tooSlow = (action: string) =>
   new Problem('invalid_request', `Collecting the names took longer than ${timeoutMs / 1000} s. ${action}`)
-
-const types: Record<number, FileEntry['type']> = {
-  1: 'fifo',
-  2: 'character',
-  4: 'directory',
-  6: 'block',
-  8: 'file',
-  10: 'symlink',
-  12: 'socket',
-}
-
-/**
- * Parses an entry that the list script printed.
- * @param record `MODE_HEX SIZE SECONDS UID GID DATE TIME ZONE`, the owner, the group, the name, and `NAME -> TARGET` of
- *   a symlink, separated by the sentinel
- */
-function readEntry(record: Buffer, sentinel: Buffer): FoundEntry | undefined {
-  const [facts, owner, group, path, link] = split(record, sentinel)
-  if (!facts || !owner || !group || !path || !link) return undefined
-  const [hex = '', size, seconds, uid, gid, date, time] = facts.toString('latin1').split(' ')
-  const name = Buffer.from(basename(path.toString('latin1')), 'latin1')
-  const mode = Number.parseInt(hex, 16)
-  const type = types[mode >> 12]
-  if (!type || !/^\d+$/.test(size ?? '') || !/^-?\d+$/.test(seconds ?? '')) return undefined
-  if (!isId(uid) || !isId(gid)) return undefined
-  const { text, base64 } = readName(name)
-  const bytes = type === 'symlink' ? targetOf(link, path) : undefined
-  const target = bytes && readName(bytes)
-  const entry = {
-    name: text,
-    ...(base64 === undefined ? {} : { name_base64: base64 }),
-    type,
-    size: Number(size),
-    mode: (mode & 0o7777).toString(8).padStart(3, '0'),
-    uid: Number(uid),
-    gid: Number(gid),
-    owner: nameOfId(owner, uid),
-    group: nameOfId(group, gid),
-    modified_at: readTime(Number(seconds), `${date}T${time}`),
-    ...(target === undefined ? {} : { target: target.text }),
-    ...(target?.base64 === undefined ? {} : { target_base64: target.base64 }),
-  }
-  return { path, entry }
-}
-
-function split(record: Buffer, delimiter: Buffer): Buffer[] {
-  const parts: Buffer[] = []
-  for (let from = 0; ; ) {
-    const at = record.indexOf(delimiter, from)
-    parts.push(record.subarray(from, at === -1 ? record.length : at))
-    if (at === -1) return parts
-    from = at + delimiter.length
-  }
-}
-
-/** Reports whether text is a user or group id of Linux, which has at most 32 bits. */
-const isId = (text: string | undefined): text is string => /^\d{1,10}$/.test(text ?? '')
-
-/** Returns the name that `stat` printed, or null for its placeholders for an id without a name. */
-function nameOfId(printed: Buffer, id: string): string | null {
-  const { text } = readName(printed)
-  return text === 'UNKNOWN' || text === id ? null : text
-}
-
-/** Parses the target from `NAME -> TARGET`. BusyBox `stat` quotes both names. */
-function targetOf(shown: Buffer, path: Buffer): Buffer | undefined {
-  const plain = Buffer.concat([path, Buffer.from(' -> ')])
-  if (shown.subarray(0, plain.length).equals(plain)) return shown.subarray(plain.length)
-  const quoted = Buffer.concat([Buffer.from("'"), path, Buffer.from("' -> '")])
-  if (shown.subarray(0, quoted.length).equals(quoted)) return shown.subarray(quoted.length, -1)
-  return undefined
-}
-
-/**
- * First and last second of ISO 8601's four-digit years. A file's time outside this range is clamped to it.
- */
-const years = {
-  first: Date.parse('0000-01-01T00:00:00Z') / 1000,
-  last: Date.parse('9999-12-31T23:59:59Z') / 1000,
-}
-
-/** Converts a modification time to ISO 8601, including milliseconds if `stat` printed them. */
-function readTime(seconds: number, dateTime: string): string {
-  const [whole = '', fraction = ''] = dateTime.split('.')
-  const precise = new Date(`${whole}.${fraction.padEnd(3, '0').slice(0, 3)}Z`)
-  const isSame = Math.floor(precise.getTime() / 1000) === seconds
-  const clamped = Math.min(Math.max(seconds, years.first), years.last)
-  return (isSame && clamped === seconds ? precise : new Date(clamped * 1000)).toISOString()
-}
 
 /** Linux cannot open longer paths. */
 const pathBytes = 4096

@@ -20,6 +20,8 @@ export interface Wire {
   response: ServerResponse
   signal: AbortSignal
   isAwaited: IsAwaited
+  /** Aborts when the worker starts to drain. A call that does not end by itself must then end. */
+  draining: AbortSignal
   /** Reserved for the request body and for a stream's buffers, until the response has been sent. */
   held: Reservation
 }

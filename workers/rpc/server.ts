@@ -20,7 +20,7 @@ import {
   type StreamCallName,
 } from '../../shared/rpc/calls.ts'
 import type { Activity } from './activity.ts'
-import { argsOf, type CallHandlers, type SocketHandlers, type StreamHandler } from './call.ts'
+import { argsOf, type CallHandlers, type SocketHandlers, type StreamHandler, type Wire } from './call.ts'
 import { isFault, problemOf } from './problem.ts'
 import { isAttachment, takeWebSocket } from './websockets.ts'
 
@@ -35,7 +35,7 @@ export class CallServer<Worker extends ServerContext> {
   private readonly running = new Set<Promise<void>>()
   private readonly handlers: Handlers<Worker>
   private worker: Worker | undefined
-  private isDraining = false
+  private readonly draining = new AbortController()
 
   constructor(server: Server, handlers: Handlers<Worker>) {
     this.handlers = handlers
@@ -55,7 +55,7 @@ export class CallServer<Worker extends ServerContext> {
 
   /** Rejects new RPCs, except those that concern this worker's commands. */
   refuseNew(): void {
-    this.isDraining = true
+    this.draining.abort()
   }
 
   get isIdle(): boolean {
@@ -82,7 +82,7 @@ export class CallServer<Worker extends ServerContext> {
   private take(request: IncomingMessage, response: ServerResponse): void {
     if (!limitRequest(request, response)) return
     const name = this.nameOf(request)
-    if (!name || !this.worker || (this.isDraining && !aboutCommands.has(name))) {
+    if (!name || !this.worker || (this.draining.signal.aborted && !aboutCommands.has(name))) {
       refuse(response, unavailable('This worker does not accept requests at the moment. Try again.'))
       return
     }
@@ -92,7 +92,8 @@ export class CallServer<Worker extends ServerContext> {
     // The response has been sent only when it is closed, not when its last bytes have been written.
     const sent = new Promise<void>((resolve) => response.once('close', resolve))
     const handle = this.handlers.calls[name] as StreamHandler<StreamCallName, Worker>
-    const work = answer(this.worker, name, handle, request, response, held, sent)
+    const wire = { request, response, held, draining: this.draining.signal }
+    const work = answer(this.worker, name, handle, wire, sent)
     this.follow(Promise.all([work, sent]).then(() => held.free()))
   }
 }
@@ -134,11 +135,10 @@ async function answer<Worker extends ServerContext>(
   worker: Worker,
   name: HandlerName,
   handle: StreamHandler<StreamCallName, Worker>,
-  request: IncomingMessage,
-  response: ServerResponse,
-  held: Reservation,
+  wire: Pick<Wire, 'request' | 'response' | 'held' | 'draining'>,
   sent: Promise<void>,
 ): Promise<void> {
+  const { request, response } = wire
   let args: unknown
   const hungUp = new AbortController()
   response.on('close', () => hungUp.abort())
@@ -151,13 +151,7 @@ async function answer<Worker extends ServerContext>(
   try {
     args = argsHeader in request.headers ? argsOf(request) : await json(request)
     if (!passive.has(name)) void sent.then(worker.activity.begin((args as InSandbox).sandboxId))
-    const reply = await handle(args as never, worker, {
-      request,
-      response,
-      signal: hungUp.signal,
-      isAwaited,
-      held,
-    })
+    const reply = await handle(args as never, worker, { ...wire, signal: hungUp.signal, isAwaited })
     if (reply) {
       response.setHeader('content-type', 'application/json')
       response.end(JSON.stringify(reply))

@@ -2,11 +2,11 @@ import type { Duplex } from 'node:stream'
 import { limits } from '../../shared/contract/limits.ts'
 import { carryPort, portCloseCodes } from '../../shared/contract/port-stream.ts'
 import { podOf } from '../../shared/data/sandboxes.ts'
-import { Problem } from '../../shared/platform/problem.ts'
 import type { OnePort } from '../../shared/rpc/calls.ts'
 import { PortRefused } from '../drivers/driver.ts'
 import type { Opened } from '../rpc/call.ts'
 import { enter, reachPod, type SandboxContext } from './enter.ts'
+import { limitOpen } from './open-limit.ts'
 
 /**
  * If no process is listening, the WebSocket is accepted and then closed with the reason.
@@ -34,7 +34,10 @@ function close(stream: Duplex, code: number): void {
   else stream.destroy()
 }
 
-const open = new Map<string, number>()
+const count = limitOpen(
+  limits.connections,
+  `This sandbox already has ${limits.connections} connections to its ports. Close one of them before you retry.`,
+)
 
 /**
  * @throws {Problem} if the sandbox is not running, is unreachable or has too many connections
@@ -43,30 +46,15 @@ const open = new Map<string, number>()
 async function connectTo(worker: SandboxContext, call: OnePort): Promise<Duplex> {
   const { sandboxId, port } = call
   const { sandbox } = await enter(worker, call)
-  const count = open.get(sandboxId) ?? 0
-  if (count >= limits.connections) throw tooMany()
-  open.set(sandboxId, count + 1)
+  const release = count(sandboxId)
   try {
     const stream = await reachPod(worker, sandbox, (now) => worker.driver.connect(podOf(now), port))
-    return stream.once('close', () => release(sandboxId))
+    return stream.once('close', release)
   } catch (error) {
-    release(sandboxId)
+    release()
     throw error
   }
 }
-
-function release(sandboxId: string): void {
-  const left = open.get(sandboxId)! - 1
-  if (left > 0) open.set(sandboxId, left)
-  else open.delete(sandboxId)
-}
-
-const tooMany = () =>
-  new Problem(
-    'rate_limited',
-    `This sandbox already has ${limits.connections} connections to its ports. Close one of them before you retry.`,
-    { retryAfterSeconds: 1 },
-  )
 
 const isRefused = (error: Error): boolean => error instanceof PortRefused
 

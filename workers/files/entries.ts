@@ -1,0 +1,115 @@
+/** Formats and parses the entries that scripts print with `stat`. */
+import { randomBytes } from 'node:crypto'
+import { basename } from 'node:path'
+import type { FileEntry } from '../../shared/contract/files.ts'
+import { readName } from './location.ts'
+
+export interface FoundEntry {
+  /** The path that `find` printed, which begins with `./`, or the path from the request. */
+  path: Buffer
+  entry: FileEntry
+}
+
+/**
+ * Returns a format for `stat`. `split` returns the fields of a record: `MODE_HEX SIZE SECONDS UID GID DATE TIME ZONE`
+ * and `more`, the owner, the group, the path, and the path with the target of a symlink.
+ */
+export function entryFormat(more = '') {
+  const sentinel = randomBytes(16).toString('hex')
+  const names = ['%U', '%G', '%n', '%N'].map((field) => sentinel + field).join('')
+  const end = `${sentinel}${sentinel}`
+  return {
+    format: `%f %s %Y %u %g %y${more}${names}${end}`,
+    /** Ends a record before its newline. No file name contains it. */
+    end,
+    delimiter: Buffer.from(`${end}\n`),
+    split: (record: Buffer) => split(record, Buffer.from(sentinel)),
+  }
+}
+
+const types: Record<number, FileEntry['type']> = {
+  1: 'fifo',
+  2: 'character',
+  4: 'directory',
+  6: 'block',
+  8: 'file',
+  10: 'symlink',
+  12: 'socket',
+}
+
+/**
+ * Parses an entry. The owner and the group are names, and `link` is `NAME -> TARGET` for a symlink.
+ * @returns undefined if the fields are not what {@link entryFormat} makes `stat` print
+ */
+export function readEntry([facts, owner, group, path, link]: Buffer[]): FoundEntry | undefined {
+  if (!facts || !owner || !group || !path || !link) return undefined
+  const [hex = '', size, seconds, uid, gid, date, time] = facts.toString('latin1').split(' ')
+  const name = Buffer.from(basename(path.toString('latin1')), 'latin1')
+  const mode = Number.parseInt(hex, 16)
+  const type = types[mode >> 12]
+  if (!type || !/^\d+$/.test(size ?? '') || !/^-?\d+$/.test(seconds ?? '')) return undefined
+  if (!isId(uid) || !isId(gid)) return undefined
+  const { text, base64 } = readName(name)
+  const bytes = type === 'symlink' ? targetOf(link, path) : undefined
+  const target = bytes && readName(bytes)
+  const entry = {
+    name: text,
+    ...(base64 === undefined ? {} : { name_base64: base64 }),
+    type,
+    size: Number(size),
+    mode: (mode & 0o7777).toString(8).padStart(3, '0'),
+    uid: Number(uid),
+    gid: Number(gid),
+    owner: nameOfId(owner, uid),
+    group: nameOfId(group, gid),
+    modified_at: readTime(Number(seconds), `${date}T${time}`),
+    ...(target === undefined ? {} : { target: target.text }),
+    ...(target?.base64 === undefined ? {} : { target_base64: target.base64 }),
+  }
+  return { path, entry }
+}
+
+function split(record: Buffer, delimiter: Buffer): Buffer[] {
+  const parts: Buffer[] = []
+  for (let from = 0; ; ) {
+    const at = record.indexOf(delimiter, from)
+    parts.push(record.subarray(from, at === -1 ? record.length : at))
+    if (at === -1) return parts
+    from = at + delimiter.length
+  }
+}
+
+/** Reports whether text is a user or group id of Linux, which has at most 32 bits. */
+const isId = (text: string | undefined): text is string => /^\d{1,10}$/.test(text ?? '')
+
+/** Returns the name that `stat` printed, or null for its placeholders for an id without a name. */
+function nameOfId(printed: Buffer, id: string): string | null {
+  const { text } = readName(printed)
+  return text === 'UNKNOWN' || text === id ? null : text
+}
+
+/** Parses the target from `NAME -> TARGET`. BusyBox `stat` quotes both names. */
+function targetOf(shown: Buffer, path: Buffer): Buffer | undefined {
+  const plain = Buffer.concat([path, Buffer.from(' -> ')])
+  if (shown.subarray(0, plain.length).equals(plain)) return shown.subarray(plain.length)
+  const quoted = Buffer.concat([Buffer.from("'"), path, Buffer.from("' -> '")])
+  if (shown.subarray(0, quoted.length).equals(quoted)) return shown.subarray(quoted.length, -1)
+  return undefined
+}
+
+/**
+ * First and last second of ISO 8601's four-digit years. A file's time outside this range is clamped to it.
+ */
+const years = {
+  first: Date.parse('0000-01-01T00:00:00Z') / 1000,
+  last: Date.parse('9999-12-31T23:59:59Z') / 1000,
+}
+
+/** Converts a modification time to ISO 8601, including milliseconds if `stat` printed them. */
+function readTime(seconds: number, dateTime: string): string {
+  const [whole = '', fraction = ''] = dateTime.split('.')
+  const precise = new Date(`${whole}.${fraction.padEnd(3, '0').slice(0, 3)}Z`)
+  const isSame = Math.floor(precise.getTime() / 1000) === seconds
+  const clamped = Math.min(Math.max(seconds, years.first), years.last)
+  return (isSame && clamped === seconds ? precise : new Date(clamped * 1000)).toISOString()
+}

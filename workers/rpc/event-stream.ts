@@ -1,0 +1,20 @@
+/** What all streams of server-sent events have in common. */
+import type { Writable } from 'node:stream'
+
+export const eventHeaders = {
+  'content-type': 'text/event-stream; charset=utf-8',
+  'cache-control': 'no-store',
+  // A proxy must not buffer events.
+  'x-accel-buffering': 'no',
+}
+
+const keepAliveMs = 10_000
+export const comment = ':\n\n'
+/** A batch of events is written at this size, which is roughly the maximum size of an output log's item. */
+export const maxBatchLength = 32 * 1024
+
+/** Writes a comment every 10 s. @returns a function that stops this */
+export function keepAlive(out: Writable): () => void {
+  const timer = setInterval(() => out.write(comment), keepAliveMs)
+  return () => clearInterval(timer)
+}
