@@ -53,8 +53,8 @@ export const sandboxes = family({
     path: '/v1/sandboxes',
     repeat: 'keyed',
     example: {
-      body: { name: 'build', ttl_seconds: 600, idle_timeout_seconds: 300 },
-      client: 'sandlot session create --name build --ttl 10m --idle-timeout 5m',
+      body: { name: 'build', ttl_seconds: 600 },
+      client: 'sandlot session create --name build --ttl 10m',
     },
     credential: 'key',
     scope: 'run',
@@ -151,8 +151,8 @@ export const sandboxes = family({
     path: '/v1/sandboxes/:id',
     repeat: 'yes',
     example: {
-      body: { ttl_seconds: 900 },
-      client: 'sandlot session update "$SANDBOX_ID" --ttl 15m',
+      body: { ttl_seconds: 900, idle_timeout_seconds: 300 },
+      client: 'sandlot session update "$SANDBOX_ID" --ttl 15m --idle-timeout 5m',
     },
     credential: 'key',
     scope: 'run',
