@@ -218,7 +218,13 @@ export const sandboxesByName = family({
     bucket: 'sandbox_lifecycle',
     status: 201,
     params: z.object({ name: Name }),
-    headers: createSandbox.headers.pick({ prefer: true }),
+    headers: z.object({
+      prefer: z
+        .string()
+        .regex(/^[\t\x20-\x7e]{0,255}$/, 'must be at most 255 printable ASCII characters')
+        .optional()
+        .meta({ description: '`respond-async` returns 202 without waiting until the sandbox is ready' }),
+    }),
     bodyBytes: createSandbox.bodyBytes,
     body: createSandbox.body.unwrap().omit({ name: true }).prefault({}),
     reply: Sandbox,

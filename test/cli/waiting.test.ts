@@ -74,6 +74,33 @@ describe.concurrent('sessions', () => {
     expect(await user.run([...wait, '--ttl', '100h'])).toMatchObject({ code: 2, stdout: '' })
   })
 
+  test('session create --reuse returns the active session with the name', async () => {
+    using user = await users.newUser()
+    const create = (...more: string[]) => user.run(['session', 'create', '--reuse', ...more])
+    const first = await create('--name', 'web', '--env', 'A=1')
+    const again = await create('--name', 'web', '--env', 'A=1', '--ttl', '60', '--wait')
+    expect(first).toMatchObject({ code: 0, stdout: expect.stringMatching(/^sbx_\w+\n$/) })
+    expect(again).toMatchObject({ code: 0, stdout: first.stdout })
+    const other = await create('--name', 'web', '--env', 'A=2', '--json')
+    expect(other.code).toBe(5)
+    expect(other.json().error).toMatchObject({
+      code: 'sandbox_mismatch',
+      sandbox_id: first.stdout.trim(),
+      differs: ['env'],
+    })
+    const refusals: [string[], string][] = [
+      [[], '--reuse needs a name'],
+      [['--name', 'web', '--rm', '--', 'true'], '--reuse cannot be combined with --rm'],
+      [['--name', 'web', '--idempotency-key', 'a'], '--reuse cannot be combined with --idempotency-key'],
+    ]
+    for (const [line, words] of refusals) {
+      const { code, stderr } = await create(...line)
+      expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(words) })
+    }
+    expect((await user.run(['session', 'ls', '--quiet'])).stdout).toBe(first.stdout)
+    await user.run(['session', 'rm', '--yes', 'web'])
+  })
+
   test('session rm --all destroys every session after confirmation', async () => {
     using user = await users.newUser()
     expect(await user.run(['session', 'rm', '--all', '--yes'])).toMatchObject({

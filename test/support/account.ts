@@ -183,7 +183,7 @@ export function pathOf(
   { params, query }: { params?: object | undefined; query?: object | undefined } = {},
 ): string {
   const path = endpoint.path.replace(/:(\w+)/g, (_, name: string) =>
-    encodeURIComponent((params as Record<string, string> | undefined)?.[name] ?? 'missing'),
+    encodeURIComponent((params as Record<string, string> | undefined)?.[name] ?? '\0'),
   )
   const fields = new URLSearchParams(
     Object.entries(query ?? {}).flatMap(([name, value]): [string, string][] =>
