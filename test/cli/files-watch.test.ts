@@ -55,8 +55,8 @@ test.concurrent('files watch prints one JSON object per event, until Ctrl-C', as
   })
   expect(ran.code).toBe(130)
   const [start, created, error] = objectsIn(ran)
-  expect(start).toEqual({ event: 'start', path: '/workspace/json', entries: 1 })
-  expect(created).toEqual({ event: 'created', path: 'json/sub/new', size: 1 })
+  expect(start).toEqual({ event: 'start', path: '/workspace/json', size: null, entries: 1 })
+  expect(created).toEqual({ event: 'created', path: 'json/sub/new', size: 1, entries: null })
   expect(error.error).toMatchObject({ code: 'interrupted' })
 })
 
