@@ -1,7 +1,7 @@
 /**
- * Pulls an image from a registry that requires a login. The cluster's only node must be this machine, because containerd
- * uses plain HTTP only for registries on the loopback address. Needs docker-registry, htpasswd, skopeo, ctr and a static
- * busybox. Set CONTAINERD_ADDRESS so that ctr can remove the image from the node afterwards.
+ * Pulls an image from a registry that requires a login. The cluster's only node must be this machine, because
+ * containerd uses plain HTTP only for registries on the loopback address. Needs docker-registry, htpasswd, skopeo, ctr
+ * and a static busybox. Set CONTAINERD_ADDRESS so that ctr can remove the image from the node afterwards.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -96,7 +96,8 @@ async function startRegistry(folder: string, host: string): Promise<ChildProcess
 
 async function pushBusybox(folder: string, image: string): Promise<void> {
   const busybox = findProgram('busybox')!
-  const commands = String(execFileSync(busybox, ['--list'])).trim().split('\n')
+  const names = String(execFileSync(busybox, ['--list'])).trim().split('\n')
+  const links = names.filter((name) => name !== 'busybox').map((name) => `bin/${name}`)
   const { archive } = await makeImage({
     name: image,
     architecture: process.arch === 'x64' ? 'amd64' : process.arch,
@@ -105,7 +106,7 @@ async function pushBusybox(folder: string, image: string): Promise<void> {
     layers: [
       [
         { path: 'bin/busybox', data: readFileSync(busybox), mode: 0o755 },
-        ...commands.filter((name) => name !== 'busybox').map((name) => ({ path: `bin/${name}`, link: 'busybox' })),
+        ...links.map((path) => ({ path, link: 'busybox' })),
       ],
     ],
   })
