@@ -31,13 +31,14 @@ describe.skipIf(!hasCluster || !hasTools)('a registry that requires a login', ()
   let registry: ChildProcess
   let host: string
   let image: string
+  let digest: string
 
   beforeAll(async () => {
     host = `127.0.0.1:${await findFreePort()}`
     // The pull policy is IfNotPresent, so the node must not have an image of this name.
     image = `${host}/private/busybox:${randomBytes(4).toString('hex')}`
     registry = await startRegistry(folder, host)
-    await pushBusybox(folder, image)
+    digest = await pushBusybox(folder, image)
     world = await startClusterWorld()
   }, 120_000)
 
@@ -45,7 +46,10 @@ describe.skipIf(!hasCluster || !hasTools)('a registry that requires a login', ()
     await world?.close()
     registry?.kill()
     rmSync(folder, { recursive: true, force: true })
-    execFileSync('ctr', ['--namespace', 'k8s.io', 'images', 'rm', image])
+    // The kubelet's pull adds the image by name, by digest and by id.
+    const ctr = (...args: string[]) => String(execFileSync('ctr', ['--namespace', 'k8s.io', 'images', ...args]))
+    const names = ctr('ls', '--quiet', `target.digest==${digest}`).split('\n').filter(Boolean)
+    if (names.length > 0) ctr('rm', ...names)
   })
 
   test('without a pull secret, a pod fails with the message of the registry', async () => {
@@ -94,11 +98,12 @@ async function startRegistry(folder: string, host: string): Promise<ChildProcess
   return child
 }
 
-async function pushBusybox(folder: string, image: string): Promise<void> {
+/** @returns the digest of the image's manifest */
+async function pushBusybox(folder: string, image: string): Promise<string> {
   const busybox = findProgram('busybox')!
   const names = String(execFileSync(busybox, ['--list'])).trim().split('\n')
   const links = names.filter((name) => name !== 'busybox').map((name) => `bin/${name}`)
-  const { archive } = await makeImage({
+  const { archive, digest } = await makeImage({
     name: image,
     architecture: process.arch === 'x64' ? 'amd64' : process.arch,
     created: new Date(0),
@@ -114,6 +119,7 @@ async function pushBusybox(folder: string, image: string): Promise<void> {
   writeFileSync(file, archive)
   const login = ['--dest-tls-verify=false', '--dest-creds', `${user}:${password}`]
   execFileSync('skopeo', ['copy', '--quiet', ...login, `oci-archive:${file}`, `docker://${image}`])
+  return digest
 }
 
 async function findFreePort(): Promise<number> {
