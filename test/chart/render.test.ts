@@ -202,6 +202,13 @@ describe.skipIf(!hasHelm)('the chart, by helm', () => {
     { words: '/sandboxes/limits/cpu', args: set('sandboxes.limits.cpu=lots') },
     { words: '/sandboxes/egress', args: set('sandboxes.egress=all') },
     { words: '/sandboxes/maxSeconds', args: set('sandboxes.maxSeconds=86401') },
+    { words: '/sandboxes/nodeSelector', args: set('sandboxes.nodeSelector=pool') },
+    { words: '/sandboxes/tolerations/0/effect', args: set('sandboxes.tolerations[0].effect=Schedule') },
+    { words: "'keys' not allowed", args: set('sandboxes.tolerations[0].keys=pool') },
+    { words: "'nodeAfinity' not allowed", args: set('sandboxes.affinity.nodeAfinity.x=y') },
+    { words: '/sandboxes/priorityClassName', args: set('sandboxes.priorityClassName=Low') },
+    { words: '/sandboxes/imagePullSecrets/0', args: set('sandboxes.imagePullSecrets[0].name=registry') },
+    { words: '/sandboxes/dns/0', args: set('sandboxes.dns={dns.example.com}') },
     {
       words: 'sandboxes.maxSeconds is below settings.SANDBOX_MAX_SECONDS',
       args: set('sandboxes.maxSeconds=600', 'settings.SANDBOX_MAX_SECONDS=601'),

@@ -251,6 +251,29 @@ describe.skipIf(!hasCluster || !hasHelm || !image)('an installation under load',
     expect(load.wrong).toEqual([])
   })
 
+  test('after an uninstall, the release can be installed again, and its namespace deleted', async () => {
+    await load.stop()
+    const uninstall = async () => {
+      await helm('uninstall', 'sandlot')
+      await waitFor(() => isGone(namespace), 60_000)
+      await waitFor(async () => {
+        const { items } = await core.listNamespacedPod({ namespace: system })
+        return items.length === 0
+      }, 60_000)
+    }
+    await uninstall()
+    await helm('install', 'sandlot', chart, '--values', values, '--wait', '--timeout', '8m')
+    await uninstall()
+    await core.deleteNamespace({ name: system })
+    await waitFor(() => isGone(system), 30_000)
+  })
+
+  const isGone = (name: string) =>
+    core.readNamespace({ name }).then(
+      () => false,
+      ({ code }) => code === 404,
+    )
+
   async function helm(...args: string[]): Promise<void> {
     const child = spawn('helm', [...args, '--namespace', system], { stdio: ['ignore', 'ignore', 'pipe'] })
     let words = ''
