@@ -88,15 +88,13 @@ describe.concurrent('sessions', () => {
       sandbox_id: first.stdout.trim(),
       differs: ['env'],
     })
-    const refusals: [string[], string][] = [
-      [[], '--reuse needs a name'],
-      [['--name', 'web', '--rm', '--', 'true'], '--reuse cannot be combined with --rm'],
-      [['--name', 'web', '--idempotency-key', 'a'], '--reuse cannot be combined with --idempotency-key'],
+    const refusals: [string[], number, string][] = [
+      [[], 2, '--reuse needs a name'],
+      [['--name', 'web', '--rm', '--', 'true'], 125, '--reuse cannot be combined with --rm'],
+      [['--name', 'web', '--idempotency-key', 'a'], 2, '--reuse cannot be combined with --idempotency-key'],
     ]
-    for (const [line, words] of refusals) {
-      const { code, stderr } = await create(...line)
-      expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(words) })
-    }
+    for (const [line, code, words] of refusals)
+      expect(await create(...line)).toMatchObject({ code, stderr: expect.stringContaining(words) })
     expect((await user.run(['session', 'ls', '--quiet'])).stdout).toBe(first.stdout)
     await user.run(['session', 'rm', '--yes', 'web'])
   })
