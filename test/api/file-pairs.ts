@@ -1,7 +1,6 @@
 /** Operations on files for ../support/pairs.ts. */
 import { createHash, randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
-import type { CallOptions } from '../support/account.ts'
 import { type Kind, responseOf, tryPairs } from '../support/pairs.ts'
 import { rawFiles } from '../support/raw-files.ts'
 import type { SharedSandbox } from '../support/shared.ts'
@@ -27,7 +26,7 @@ export function testFilePairs(sandbox: SharedSandbox, rounds: number): void {
 }
 
 const files = (sandbox: SharedSandbox): Kind<string> => {
-  const { put, create, edit, change, run, reads } = operationsIn(sandbox)
+  const { put, create, edit, run, reads } = operationsIn(sandbox)
   const commands = {
     delete: run('rm file'),
     'move away': run('mv file moved'),
@@ -39,11 +38,6 @@ const files = (sandbox: SharedSandbox): Kind<string> => {
     'put a new one': put('file', 'new\n', { overwrite: 'false' }),
     create: create('file', 'made\n'),
   }
-  const changes = {
-    'move by request': change('moveFile', (at) => ({ path: at('file'), to: at('moved') })),
-    'remove by request': change('removeFile', (at) => ({ path: at('file') })),
-    'change the mode by its link': change('changeFileMode', (at) => ({ path: at('link'), mode: '604' })),
-  }
   const others = {
     'put by its link': put('link', 'by its link\n'),
     'put if it is unchanged': put('alias/file', 'instead\n', {}, ifMeant),
@@ -54,28 +48,26 @@ const files = (sandbox: SharedSandbox): Kind<string> => {
   }
   return {
     ...folders(sandbox, 'cp ../original file; chmod 640 file'),
-    operations: { ...commands, ...replacements, ...changes, ...reads, ...others },
+    operations: { ...commands, ...replacements, ...reads, ...others },
     isTried: (names) => {
       const has = (group: object) => names.some((name) => name in group)
       const areAll = (group: object) => names.every((name) => name in group)
       // Commands do not take the write lock: see docs/http-api.md#files.
       if (has(commands)) return has(reads) || has(replacements)
       // All replacements look the same to a read.
-      const isReadable = has(replacements) || has(changes) || names.includes('edit')
-      return has(reads) ? !areAll(reads) && isReadable : true
+      return has(reads) ? !areAll(reads) && (has(replacements) || names.includes('edit')) : true
     },
   }
 }
 
 const missingFiles = (sandbox: SharedSandbox): Kind<string> => {
-  const { put, create, edit, change, run, reads } = operationsIn(sandbox)
-  const { view, get, stat } = reads
+  const { put, create, edit, run, reads } = operationsIn(sandbox)
+  const { view, get } = reads
   return {
     ...folders(sandbox, ':'),
     operations: {
       view,
       get,
-      stat,
       'put by its link': put('link', 'by its link\n'),
       'put with a mode': put('file', 'with a mode\n', { mode: '600' }),
       'put a new one': put('file', 'new\n', { overwrite: 'false' }),
@@ -84,8 +76,6 @@ const missingFiles = (sandbox: SharedSandbox): Kind<string> => {
       create: create('file', 'made\n'),
       edit: edit('file', 'made'),
       'make a folder': run('mkdir file'),
-      'make a folder by request': change('makeDirectory', (at) => ({ path: at('file') })),
-      'remove by request': change('removeFile', (at) => ({ path: at('file') })),
     },
     isTried: (names) => !names.every((name) => name in reads),
   }
@@ -151,9 +141,6 @@ const folders = ({ sh }: SharedSandbox, fill: string) => {
   }
 }
 
-type ChangeName = 'makeDirectory' | 'moveFile' | 'removeFile' | 'changeFileMode'
-type Body<Name extends ChangeName> = NonNullable<CallOptions<Name>['body']>
-
 function operationsIn(sandbox: SharedSandbox) {
   const { alice, params, sh } = sandbox
   const { urlOf, authorized, put } = rawFiles(sandbox)
@@ -187,12 +174,6 @@ function operationsIn(sandbox: SharedSandbox) {
         const body = { path: `${folder}/${name}`, old, new: `${old} edited`, ...more }
         return responseOf(() => alice.call('editFile', { params, body }))
       },
-    change:
-      <Name extends ChangeName>(name: Name, bodyOf: (at: (path: string) => string) => Body<Name>) =>
-      (folder: string) => {
-        const body = bodyOf((path) => `${folder}/${path}`)
-        return responseOf(() => alice.call(name, { params, body } as CallOptions<Name>))
-      },
     run: (line: string) => async (folder: string) => (await sh(line, { cwd: folder })).exit_code,
     reads: {
       view: (folder: string) =>
@@ -202,11 +183,6 @@ function operationsIn(sandbox: SharedSandbox) {
         ),
       get: get(),
       'get the end': get({}, { range: 'bytes=-10' }),
-      stat: (folder: string) =>
-        responseOf(
-          () => alice.call('statFile', { params, query: { path: `${folder}/file` } }),
-          ({ body }) => [body.type, body.type === 'file' && body.size, body.mode],
-        ),
     },
   }
 }
