@@ -47,7 +47,8 @@ describe.skipIf(!hasCluster || !hasTools)('a registry that requires a login', ()
     registry?.kill()
     rmSync(folder, { recursive: true, force: true })
     // The kubelet's pull adds the image by name, by digest and by id.
-    const ctr = (...args: string[]) => String(execFileSync('ctr', ['--namespace', 'k8s.io', 'images', ...args]))
+    const ctr = (...args: string[]) =>
+      String(execFileSync('ctr', ['--namespace', 'k8s.io', 'images', ...args]))
     const names = ctr('ls', '--quiet', `target.digest==${digest}`).split('\n').filter(Boolean)
     if (names.length > 0) ctr('rm', ...names)
   })
@@ -101,7 +102,9 @@ async function startRegistry(folder: string, host: string): Promise<ChildProcess
 /** @returns the digest of the image's manifest */
 async function pushBusybox(folder: string, image: string): Promise<string> {
   const busybox = findProgram('busybox')!
-  const names = String(execFileSync(busybox, ['--list'])).trim().split('\n')
+  const names = String(execFileSync(busybox, ['--list']))
+    .trim()
+    .split('\n')
   const links = names.filter((name) => name !== 'busybox').map((name) => `bin/${name}`)
   const { archive, digest } = await makeImage({
     name: image,
