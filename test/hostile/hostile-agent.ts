@@ -3,9 +3,9 @@
  * Installed from outside, because the agent's socket is not reachable inside the sandbox.
  */
 import { once } from 'node:events'
-import { readdirSync, rmSync } from 'node:fs'
+import { readdirSync, renameSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { podName } from '../../shared/data/ids.ts'
 import type { World } from '../support/index.ts'
@@ -52,9 +52,11 @@ export async function replaceAgent(
       if (role === attack.role) flood(sent.push(0) - 1)
     })
   })
-  rmSync(socketPath)
-  server.listen(socketPath)
+  // A socket is bound to a path of at most 107 bytes.
+  const shortPath = join(dirname(socketPath), 'tenant')
+  server.listen(shortPath)
   await once(server, 'listening')
+  renameSync(shortPath, socketPath)
   onTestFinished(() => {
     server.close()
     for (const socket of sockets) socket.destroy()
