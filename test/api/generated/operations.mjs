@@ -46,6 +46,9 @@ const body = { name: 'generated', metadata: { a: 'b' }, env: { GREETING: 'hello'
 const { id } = await call('createSandbox', 'key', { body }, 201)
 const path = { id }
 assert.equal((await call('getSandbox', 'key', { path })).metadata.a, 'b')
+assert.equal((await call('updateSandbox', 'key', { path, body: { metadata: { a: 'b' } } })).id, id)
+const byName = { path: { name: 'generated' }, body: { env: body.env } }
+assert.equal((await call('getOrCreateSandbox', 'key', byName)).id, id)
 assert.equal((await call('listSandboxes', 'key', { query: { state: 'active' } })).data.length, 1)
 
 const command = { command: 'echo $GREETING; echo $TOKEN' }
@@ -91,6 +94,18 @@ assert.deepEqual(
   new Uint8Array(await (await call('readRawFile', 'key', raw, 206)).arrayBuffer()),
   Uint8Array.of(255),
 )
+
+assert.ok((await call('makeDirectory', 'key', { path, body: { path: 'folder' } }, 201)).created)
+const move = { path: 'raw', to: 'folder/raw' }
+assert.equal((await call('moveFile', 'key', { path, body: move })).path, '/workspace/folder/raw')
+await call('changeFileMode', 'key', { path, body: { path: 'folder/raw', mode: '600' } })
+const stat = await call('statFile', 'key', { path, query: { file: { path: 'folder/raw' } } })
+assert.equal(stat.mode, '600')
+assert.ok((await call('removeFile', 'key', { path, body: file })).removed)
+const remove = { command: 'sleep 5; rm -r folder', background: true }
+await call('execCommand', 'key', { path, body: remove }, 202)
+const changes = await call('watchFiles', 'key', { path, query: { file: { path: 'folder' } } })
+assert.equal(changes.at(-1).code, 'file_not_found')
 
 await call('resetSandbox', 'key', { path })
 await call('deleteSecret', 'key', { path: { name: 'TOKEN' } }, 204)

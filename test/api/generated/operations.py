@@ -1,6 +1,6 @@
-"""Does every operation by a generated client, and prints the names of those that it did.
+"""Uses every operation through a generated client, and prints their names. clients.soak.ts runs this file.
 
-Run beside that client by clients.soak.ts. Arguments: the address of the service, and one for the email addresses.
+Arguments: service URL, email address.
 """
 
 import base64
@@ -26,7 +26,7 @@ operations = {
 
 
 def call(name, credential, *path, status=200, **given):
-    """Returns what an answer with this status was read as, or else its bytes."""
+    """Returns the parsed body of a response with this status, or its bytes if it was not parsed."""
     operation = importlib.import_module(operations[name])
     answer = operation.sync_detailed(*path, client=clients[credential], **given)
     assert answer.status_code == status, f"{name}: {answer.status_code} {answer.content!r}"
@@ -64,6 +64,10 @@ assert call("list_secrets", "key").data[0].name == "TOKEN"
 order = body("CreateSandboxBody", name="generated", metadata={"a": "b"}, env={"GREETING": "hello"})
 sandbox = call("create_sandbox", "key", body=order, status=201).id
 assert call("get_sandbox", "key", sandbox).metadata["a"] == "b"
+changed = body("UpdateSandboxBody", metadata={"a": "b"})
+assert call("update_sandbox", "key", sandbox, body=changed).id == sandbox
+order = body("GetOrCreateSandboxBody", env={"GREETING": "hello"})
+assert call("get_or_create_sandbox", "key", "generated", body=order).id == sandbox
 assert len(call("list_sandboxes", "key", state=models.ListSandboxesState("active")).data) == 1
 
 command = body("ExecCommandBody", command="echo $GREETING; echo $TOKEN")
@@ -77,7 +81,7 @@ assert '"status":"exited"' in call("stream_exec", "key", sandbox, exec_id)
 assert call("get_exec", "key", sandbox, exec_id).stdout == "fed"
 assert len(call("list_execs", "key", sandbox).data) == 2
 assert call("read_exec_output", "key", sandbox, exec_id).payload.read() == b"fed"
-# A WebSocket is for another library. The operation is there, and says so.
+# Generated clients have no WebSocket support, so the operation returns 400.
 call("attach_exec", "key", sandbox, exec_id, status=400)
 call("connect_port", "key", sandbox, 3000, status=400)
 sleep = body("ExecCommandBody", command="sleep 60", background=True)
@@ -100,6 +104,18 @@ call("write_raw_file", "key", sandbox, file=raw, body=data(b"\x00\xff\n"), statu
 part = call("read_raw_file", "key", sandbox, file=raw, range_="bytes=1-1", status=206)
 assert part.payload.read() == b"\xff"
 
+folder = body("MakeDirectoryBody", path="folder")
+assert call("make_directory", "key", sandbox, body=folder, status=201).created
+move = body("MoveFileBody", path="raw", to="folder/raw")
+assert call("move_file", "key", sandbox, body=move).path == "/workspace/folder/raw"
+call("change_file_mode", "key", sandbox, body=body("ChangeFileModeBody", path="folder/raw", mode="600"))
+assert call("stat_file", "key", sandbox, file=body("StatFileFile", path="folder/raw")).mode == "600"
+assert call("remove_file", "key", sandbox, body=body("RemoveFileBody", path=name)).removed
+remove = body("ExecCommandBody", command="sleep 5; rm -r folder", background=True)
+call("exec_command", "key", sandbox, body=remove, status=202)
+changes = call("watch_files", "key", sandbox, file=body("WatchFilesFile", path="folder"))
+assert '"code":"file_not_found"' in changes
+
 call("reset_sandbox", "key", sandbox)
 call("delete_secret", "key", "TOKEN", status=204)
 call("set_allowlist", "key", body=body("SetAllowlistBody", commands=["git status"]))
@@ -107,12 +123,12 @@ assert call("get_allowlist", "key").commands == ["git status"]
 assert call("check_allowlist", "key", body=body("CheckAllowlistBody", command=["ls"])).allowed is False
 call("clear_allowlist", "key", status=204)
 message = body("CallMcpBodyType0", jsonrpc="2.0", id=1, method="tools/list")
-# OpenAPI has no parameter for what a client accepts, and this generator sends none.
+# OpenAPI does not describe the header `Accept`, and this generator does not send it.
 key_client = clients["key"]
 clients["key"] = key_client.with_headers({"accept": "application/json, text/event-stream"})
 assert len(call("call_mcp", "key", body=message).additional_properties["result"]["tools"]) > 5
 clients["key"] = key_client
-# As if the stream of this call had broken after its first event. What a file was like is not kept.
+# Simulates a stream that broke after its first event. Results of file views are not kept.
 broken = json.dumps({"requestId": "view", "tool": "file_view", "at": 0}).encode()
 last_event = base64.urlsafe_b64encode(broken).decode().rstrip("=") + ".0"
 resumed = call("resume_mcp", "key", last_event_id=last_event)
