@@ -61,7 +61,7 @@ describe('shell strings', () => {
   })
 })
 
-test('every command is allowed without an allowlist, and none with an empty one', () => {
+test('allows every command if no allowlist is set, and no command if the allowlist is empty', () => {
   for (const command of ['rm -rf /', ['rm', '-rf', '/']]) {
     expect(decide(undefined, command)).toEqual({ allowed: true })
     expect(decide(null, command)).toEqual({ allowed: true })
@@ -73,7 +73,7 @@ test('returns the first allowlist entry that allows a command', () => {
   expect(decide(['ls', 'git *', 'git status'], ['git', 'status'])).toEqual({ allowed: true, entry: 'git *' })
 })
 
-test('a rejection does not show the rejected arguments', () => {
+test("the reason for a rejection does not contain the command's arguments", () => {
   expect(decide(['git status', 'git log'], ['git', 'push', 'hunter2'])).toEqual({
     allowed: false,
     reason: `"git" is allowed only with these arguments: "git status", "git log".`,
@@ -121,7 +121,7 @@ describe('dangerous variables', () => {
     expect(affectsPrograms(name)).toBe(false)
   })
 
-  test('the rejection of a dangerous variable says how to remove it from a secret or a sandbox', () => {
+  test('the error for a dangerous variable says how to avoid the variable in a secret or a sandbox', () => {
     expect(refuseVariables('secret', { A: 1, LD_PRELOAD: 1 })?.reason).toMatch(
       /^The secret LD_PRELOAD .* name\.$/,
     )

@@ -43,7 +43,7 @@ describe('failed transactions', () => {
     }
   })
 
-  test('a transaction closes its connection if a statement gets no response', async () => {
+  test('a transaction closes its connection if a statement receives no response', async () => {
     const silent = openDatabase(url, { connections: 1, timeouts: { ...requestTimeouts, answer: 1_000 } })
     const begun = Promise.withResolvers<void>()
     const ended = silent.transaction(async (queries) => {

@@ -38,7 +38,7 @@ test.each(pages)('all links on the page %s are valid', (path) => {
   expect(broken).toEqual([])
 })
 
-test.each(pages)('all files and folders that the page %s names exist', (path) => {
+test.each(pages)('all files and folders named on the page %s exist', (path) => {
   const named = readPage(path).matchAll(
     /`((?:api|bench|cli|deploy|migrations|scripts|shared|test|workers)\/[\w./-]*)`/g,
   )
@@ -48,7 +48,7 @@ test.each(pages)('all files and folders that the page %s names exist', (path) =>
   expect(missing).toEqual([])
 })
 
-test('all npm scripts that the pages name exist', () => {
+test('all npm scripts named on the pages exist', () => {
   const { scripts } = JSON.parse(readPage('package.json'))
   const named = pages.flatMap((path) =>
     [...readPage(path).matchAll(/npm run ([\w-]+)/g)].map(([, name]) => name),
@@ -57,7 +57,7 @@ test('all npm scripts that the pages name exist', () => {
   expect(named.filter((name) => !(name! in scripts))).toEqual([])
 })
 
-test.each(pages)('all client commands that the page %s names exist', (path) => {
+test.each(pages)('all client commands named on the page %s exist', (path) => {
   const inCode = [...readPage(path).matchAll(/```.*?```|`[^`]+`/gs)].map(([code]) =>
     // In helm and kubectl commands, `sandlot` is a release name.
     code.replace(/^`?(helm|kubectl) .*$/gm, ''),
@@ -74,7 +74,7 @@ test.each(pages)('all client commands that the page %s names exist', (path) => {
   expect(missing.map(([words]) => words)).toEqual([])
 })
 
-test('.gitignore lists every key file that the commands on the pages create', () => {
+test('.gitignore lists every key file created by the commands on the pages', () => {
   const files = pages.flatMap((path) =>
     [...readPage(path).matchAll(/make-keys > (\S+)/g)].map(([, name]) => name!),
   )

@@ -58,7 +58,7 @@ describe.skipIf(!onDebian)('the server image', () => {
   })
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-  test("rebuilding the server image's layers gives identical digests", () => {
+  test("rebuilding the server image's layers produces identical digests", () => {
     const { config, layers } = readManifest()
     const again = contents.layers.map((layer) => makeTar(withFolders(layer), new Date(0)))
     expect(again.map(digestOf)).toEqual(readJson(blobOf(config.digest)).rootfs.diff_ids)
@@ -181,7 +181,7 @@ describe.skipIf(!onDebian)('the server image', () => {
       expect(await ended).toBe(0)
     })
 
-    test('an image command without required settings names them and exits with 2', () => {
+    test('an image command without its required settings names the missing settings and exits with 2', () => {
       const { status, stderr } = spawnSync(process.execPath, [join(files, 'app/sandlot-server.mjs'), 'api'], {
         env: {},
         encoding: 'utf8',

@@ -37,7 +37,7 @@ const withinASecond = (probe: () => Promise<boolean>) => world.eventually(probe,
 
 const create = async (account: Account) => (await account.call('createSandbox')).body.id
 
-test('limits set for one account apply within a second, until --reset removes them', async () => {
+test('limits set for one account apply within a second, and --reset restores the defaults', async () => {
   const alice = await world.account()
   const { body: before } = await alice.call('getAccount')
   const flags = ['--concurrent', '1', '--hours', '0.5', '--seconds', '7200']
@@ -76,7 +76,7 @@ test('limits set for one account apply within a second, until --reset removes th
   })
 })
 
-test("admin keys shows the fingerprints of each process's keys", async () => {
+test("`admin keys` shows the fingerprints of each process's keys", async () => {
   const { redisUrl, jwtSecrets } = world.settings
   const { code, stdout } = await adminWith({ REDIS_URL: redisUrl }, ['--json', 'keys'])
   expect(code).toBe(0)
@@ -88,7 +88,7 @@ test("admin keys shows the fingerprints of each process's keys", async () => {
   expect(away).toMatchObject({ code: 1, stderr: expect.stringContaining('ECONNREFUSED') })
 })
 
-test('admin ready exits with 1 if the process is not ready', async () => {
+test('`admin ready` exits with 1 if the process is not ready', async () => {
   await using other = await startWorld({ workers: 0 })
   const ready = (process: { internalUrl: string }, ...args: string[]) =>
     adminWith({ INTERNAL_PORT: new URL(process.internalUrl).port }, ['ready', ...args])
@@ -107,20 +107,20 @@ test('admin ready exits with 1 if the process is not ready', async () => {
   expect(unreachable).toMatchObject({ code: 1, stderr: expect.stringContaining('INTERNAL_PORT') })
 })
 
-test('admin --help shows the npm command in its usage line', async () => {
+test('`admin --help` shows the npm command in its usage line', async () => {
   const { code, stdout, stderr } = await admin('--help')
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   expect(stdout).toMatch(/^Usage: npm run admin -- \[--json\] COMMAND\n/)
 })
 
-test('admin end-sessions ends all logins of an account but keeps its API keys valid', async () => {
+test('`admin end-sessions` ends all logins of an account but keeps its API keys valid', async () => {
   const alice = await world.account()
   expect(await admin('end-sessions', alice.email)).toMatchObject({ code: 0 })
   expect(await codeOf(alice.call('listApiKeys'))).toBe('invalid_credentials')
   expect((await alice.call('getAccount')).status).toBe(200)
 })
 
-test('admin reset-password ends all logins but keeps the API keys valid', async () => {
+test('`admin reset-password` ends all logins of an account but keeps its API keys valid', async () => {
   const alice = await world.account()
   const { code, stdout } = await admin('reset-password', alice.email, '--json')
   const { password, ...told } = JSON.parse(stdout)
@@ -163,7 +163,7 @@ test.concurrent('a suspended account cannot use its sandboxes, keys or logins un
   expect(body.data.map(({ destroy_reason }) => destroy_reason)).toEqual(['suspended', 'suspended'])
 })
 
-test.concurrent('deleting an account removes all its rows and frees its email address', async () => {
+test.concurrent('deleting an account deletes all of its rows and frees its email address', async () => {
   const alice = await world.account()
   const id = await create(alice)
   await alice.call('createSecret', { body: { name: 'TOKEN', value: 'a value' } })
@@ -188,7 +188,7 @@ test.concurrent('deleting an account removes all its rows and frees its email ad
   expect(again.id).not.toBe(alice.id)
 })
 
-test.concurrent('owners can delete their account with their password', async () => {
+test.concurrent('account owners can delete their own account if they provide the password', async () => {
   const [alice, bob] = [await world.account(), await world.account()]
   await create(alice)
   const remove = (current_password: string) => alice.call('deleteAccount', { body: { current_password } })
@@ -230,7 +230,7 @@ test.concurrent('an account that is being deleted stays suspended until its last
   await slow.eventually(async () => (await rows()).length === 0, 20_000)
 })
 
-test('lists accounts with their state, sandboxes, used hours and limits', async () => {
+test('`admin accounts` lists accounts with their state, sandboxes, used hours and limits', async () => {
   const [alice, bob] = [await world.account(), await world.account()]
   await create(alice)
   await admin('limits', alice.email, '--hours', '3')
@@ -243,7 +243,7 @@ test('lists accounts with their state, sandboxes, used hours and limits', async 
   expect(lines.find((line) => line.startsWith(bob.email))).toMatch(/ suspended +0 +0\.00$/)
 })
 
-test('admin --json prints exactly one JSON object, even for an error', async () => {
+test('`admin --json` prints exactly one JSON object, even for an error', async () => {
   const alice = await world.account()
   await create(alice)
   const { email, id } = alice

@@ -24,7 +24,7 @@ const kinds = [
   { body: { tty: true } },
 ]
 
-test('rejects commands in a sandbox that already has a dangerous variable', async () => {
+test('while an allowlist is set, rejects commands in a sandbox that has a dangerous environment variable', async () => {
   const params = await create({ BASH_ENV: '/workspace/first' })
   await alice.call('createFile', { params, body: { path: 'first', content: 'echo injected' } })
   // Without the list, Debian's bash runs the file.
@@ -43,7 +43,7 @@ test('rejects commands in a sandbox that already has a dangerous variable', asyn
   expect(await run(await create({ PLAIN: '1' }), ['bash', '-c', 'echo $PLAIN'])).toBe('1\n')
 })
 
-test('rejects commands while an existing secret has a dangerous name', async () => {
+test('while an allowlist is set, rejects commands if an existing secret has a dangerous name', async () => {
   const params = await create()
   await alice.call('createSecret', { body: { name: 'PERL5OPT', value: '-Mx' } })
   await list(['echo'])
@@ -55,7 +55,7 @@ test('rejects commands while an existing secret has a dangerous name', async () 
   expect(await run(params, ['echo', 'x'])).toBe('x\n')
 })
 
-test('rejects new sandboxes and secrets with dangerous variable names while an allowlist is set', async () => {
+test('while an allowlist is set, rejects new sandboxes and secrets with dangerous variable names', async () => {
   await list(['echo'])
   const refused = { status: 403, code: 'command_not_allowed', problem: { variable: 'LD_PRELOAD' } }
   await expect(create({ LD_PRELOAD: 'x.so' })).rejects.toMatchObject(refused)
@@ -67,7 +67,7 @@ test('rejects new sandboxes and secrets with dangerous variable names while an a
   await alice.call('createSecret', { body: secret })
 })
 
-test('the bypasses of the allowlist work as documented', async () => {
+test('`find -exec` and `sort -o` bypass the allowlist as documented', async () => {
   const params = await create()
   await list(['find', 'sort'])
   expect(await run(params, ['find', '.', '-maxdepth', '0', '-exec', 'echo', 'ran', ';'])).toBe('ran\n')

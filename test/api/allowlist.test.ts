@@ -27,7 +27,7 @@ const codeOf = (call: Promise<unknown>): Promise<string> =>
     (refusal: Refusal) => refusal.code,
   )
 
-test('an account has no allowlist until it sets one, and none after clearing it', async () => {
+test('an account has no allowlist before setting one or after clearing it', async () => {
   const alice = await world.account()
   expect((await alice.call('getAllowlist')).body).toEqual({ commands: null, warnings: [], refusals: [] })
   const commands = ['ls', '  git   status ', 'env', 'ls']
@@ -158,7 +158,7 @@ test('every API process applies a new allowlist immediately', async () => {
   expect(await Promise.all([run(0), run(1)])).toEqual(['unavailable', 'unavailable'])
 })
 
-test('a new allowlist applies to a command that is waiting for its sandbox', async () => {
+test('a new allowlist also applies to a command that is waiting for its sandbox to start', async () => {
   const alice = await world.account()
   const params = await sandboxOf(alice)
   const setReady = (ready: string) =>
@@ -178,7 +178,7 @@ test('file requests are allowed even with an empty allowlist', async () => {
   expect(await codeOf(unknown)).toBe('not_found')
 })
 
-test('reports how many commands were refused on each day of the last month', async () => {
+test('reports the number of refused commands for each day of the last month', async () => {
   const alice = await accountWith([])
   const params = await sandboxOf(alice)
   await world.db.query(

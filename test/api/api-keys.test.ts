@@ -81,7 +81,7 @@ test('every API process rejects a revoked key within a second', async () => {
   })
 })
 
-test('a request has no effect if its key is revoked while the body is being sent', async () => {
+test('a request has no effect if its API key is revoked while the body is being sent', async () => {
   const alice = await world.account()
   // Caches the key, so that the request passes authentication.
   await alice.call('getAccount')
@@ -125,7 +125,7 @@ test('rejects an API key after its expires_at', async () => {
   })
 })
 
-test('last_used_at is updated only once a minute, even after many requests', async () => {
+test('last_used_at is updated at most once a minute, even if the key is used for many requests', async () => {
   const alice = await world.account()
   // The time of last use is written once a minute.
   const at = new Date()
@@ -232,7 +232,7 @@ describe('keys with scope run', () => {
 })
 
 describe('key rotation', () => {
-  test('the old key stays valid during the overlap after its rotation', async () => {
+  test('a rotated key stays valid during the overlap period', async () => {
     const alice = await world.account()
     const { body: old } = await alice.call('createApiKey', {
       body: { name: 'ci', scope: 'run', expires_at: new Date(Date.now() + 86_400_000).toISOString() },
@@ -255,7 +255,7 @@ describe('key rotation', () => {
     await setClock(world.db, new Date(), { running: true })
   })
 
-  test('an old key can be rotated again during the overlap', async () => {
+  test('a rotated key can be rotated again during the overlap period', async () => {
     const alice = await world.account()
     const expires_at = new Date(Date.now() + 86_400_000).toISOString()
     const rotate = async (key_id: string) => (await alice.call('rotateApiKey', { params: { key_id } })).body

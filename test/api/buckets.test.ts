@@ -73,7 +73,7 @@ test('each API process counts reads and changes in its own rate limit buckets', 
   }
 })
 
-test('concurrent requests succeed exactly as often as the bucket has tokens', async () => {
+test('exactly as many concurrent requests succeed as the bucket has tokens', async () => {
   const alice = await world.account()
   const start = performance.now()
   const outcomes = await Promise.all(Array.from({ length: 100 }, (_, n) => operate(alice, n % 4)))
@@ -134,7 +134,7 @@ test('commands and file requests share a rate limit bucket, as do creates and de
 const ids = { id: newSandboxId(), key_id: `key_${'0'.repeat(26)}`, exec_id: newExecId(), name: 'NAME' }
 
 test.each(Object.keys(endpoints) as EndpointName[])(
-  'the route %s counts against the bucket that the contract names',
+  'a request to %s counts against the rate limit bucket named in the contract',
   async (name) => {
     const alice = await world.account()
     const answer = await alice
@@ -166,7 +166,7 @@ test('each process limits reads and changes, even when Redis is unavailable', as
   expect((refusal as Refusal).retryAfter).toBeGreaterThan(50)
 })
 
-test('in-process buckets refill steadily, and the least recently used one is evicted first', () => {
+test('in-process rate limit buckets refill steadily and are evicted in least-recently-used order', () => {
   let now = 0
   const buckets = new TokenBuckets({ perSecond: 1, burst: 60 }, () => now)
   const take = (owner = 'a') => buckets.take(owner)
@@ -184,7 +184,7 @@ test('in-process buckets refill steadily, and the least recently used one is evi
   expect(take()).toEqual({ remaining: 59 })
 })
 
-test('a request with invalid credentials does not use up a token', async () => {
+test('a request with invalid credentials does not consume a rate limit token', async () => {
   const alice = await world.account()
   const stranger = alice.with({ key: alice.token })
   for (let n = 0; n < limits.ops; n++) await operate(stranger, 0)
@@ -263,7 +263,7 @@ describe('buckets per address', () => {
     expect(await statuses(1, { ...proxy, forwarded: '[2001:db8:2::1]:1001' })).toEqual([400])
   })
 
-  test('logins and sign-ups count against different buckets', async () => {
+  test('logins and sign-ups count against different rate limit buckets', async () => {
     const api = await startStrict({ RATE_LOGIN_PER_MINUTE: '2' })
     const logIn = () =>
       send(`${world.url(api)}/v1/auth/login`, {
@@ -317,7 +317,7 @@ describe('buckets in Redis', () => {
     }
   }
 
-  test("returns the correct Retry-After delay after a bucket's limit has been lowered", async () => {
+  test("returns the correct Retry-After delay after a bucket's limit is lowered", async () => {
     await withBuckets('lowered', async ({ key, take, refusal }) => {
       for (let n = 0; n < 60; n++) await take(60)
       const { retryAfterSeconds = 0 } = await refusal(1)
@@ -329,7 +329,7 @@ describe('buckets in Redis', () => {
     })
   })
 
-  test('refills a bucket after the Redis clock steps back', async () => {
+  test('rate limit buckets still refill after the Redis clock steps back', async () => {
     await withBuckets('back', async ({ key, take, refusal }) => {
       // An empty bucket whose time is an hour in the future.
       const [seconds] = await world.redis.time()
@@ -340,7 +340,7 @@ describe('buckets in Redis', () => {
   })
 
   test.each([1, 7, 60, 120, 999])(
-    'a bucket limited to %i per minute has that capacity and refills',
+    'a bucket with a limit of %i per minute holds that many tokens and refills',
     async (limit) => {
       const rates = { ...world.settings.rates, sandbox_ops: limit }
       const context = openContext('api', { ...world.settings, rates, logLevel: 'silent' })

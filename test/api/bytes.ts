@@ -52,7 +52,7 @@ export function testBytes(runs: number, seed: number): void {
     const view = async (name: Buffer) =>
       (await alice.call('viewFile', { params, query: { path_base64: base64(name) } })).body
 
-    test('accepts a UTF-8 body unchanged and rejects any other body', () =>
+    test('accepts UTF-8 bodies unchanged and rejects bodies in any other encoding', () =>
       forAll(someBytes, async (bytes) => {
         const content = Buffer.from(
           bytes.map((byte) => (byte < 32 || byte === 34 || byte === 92 ? 97 : byte)),
@@ -66,7 +66,7 @@ export function testBytes(runs: number, seed: number): void {
         expect(answer.status).toBe(isText(content) ? 201 : 400)
       }))
 
-    test('accepts a UTF-8 query unchanged and rejects any other query', () =>
+    test('accepts UTF-8 queries unchanged and rejects queries in any other encoding', () =>
       forAll(someName, async (name) => {
         const percent = [...name].map((byte) => `%${byte.toString(16).padStart(2, '0')}`).join('')
         const { status } = await send('PUT', at(`${files}/raw?path=${percent}`), Buffer.from('found'))
@@ -74,7 +74,7 @@ export function testBytes(runs: number, seed: number): void {
         if (status === 201) expect((await view(name)).content).toBe('found')
       }))
 
-    test('an error contains the position of the invalid byte', async () => {
+    test('the error for invalid UTF-8 contains the position of the invalid byte', async () => {
       const body = Buffer.from('{"path":"p","content":"\ufffdcaf\xe9"}')
       const latin = Buffer.from([...body.subarray(0, -4), 0xe9, ...body.subarray(-2)])
       const { detail } = JSON.parse((await send('POST', at(`${files}/create`), latin)).body.toString())
@@ -90,7 +90,7 @@ export function testBytes(runs: number, seed: number): void {
       expect(raw.status).toBe(400)
     })
 
-    test('files keep all bytes of their contents and names', async () => {
+    test('file contents and file names are preserved byte for byte', async () => {
       await sh('mkdir names')
       await forAll(
         fc.tuple(someName, someBytes),
@@ -138,7 +138,7 @@ export function testBytes(runs: number, seed: number): void {
       }
     }
 
-    test('symbolic links keep all bytes of their targets', () =>
+    test('the targets of symbolic links are preserved byte for byte', () =>
       forAll(someName, async (name) => {
         const target = Buffer.concat([Buffer.from('to'), name, Buffer.from('.')])
         await sh(`ln -sfn "$(printf '${octal(target)}')" link`)
@@ -146,7 +146,7 @@ export function testBytes(runs: number, seed: number): void {
         expect(bytesFrom(body.entries[0]!.target!, body.entries[0]!.target_base64)).toEqual(target)
       }))
 
-    test('commands can read and print any bytes, and JSON marks output that is not UTF-8', () =>
+    test('commands can read and print arbitrary bytes, and JSON responses mark output that is not UTF-8', () =>
       forAll(someBytes, async (bytes) => {
         const { body: started } = await alice.call('execCommand', {
           params,
@@ -187,7 +187,7 @@ export function testBytes(runs: number, seed: number): void {
     /** An argv cannot contain NUL, and half a surrogate pair is not valid Unicode. */
     const isArgument = (text: string) => text.isWellFormed() && !text.includes('\0')
 
-    test('returns JSON strings unchanged or rejects them', () =>
+    test('every JSON string is either returned unchanged or rejected', () =>
       forAll(
         fc.tuple(someText, someText),
         async ([one, other]) => {

@@ -17,7 +17,7 @@ const say = async (account: Account, params: { id: string }) =>
   (await account.call('execCommand', { params, body: { command: 'echo on' } })).body.stdout
 const used = async (account: Account) => (await account.call('getAccount')).body.usage.milliseconds
 
-test('when the PostgreSQL clock steps back, no billed interval is negative and quotas still apply', async () => {
+test('when the PostgreSQL clock steps back, no billed time is negative and quotas still apply', async () => {
   const alice = await world.account()
   const params = await create(alice)
   await moveClock(world.db, -hourMs)

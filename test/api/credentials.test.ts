@@ -81,7 +81,7 @@ describe.each(guarded)('%s', (name) => {
   })
 })
 
-test('the following test covers the routes whose paths contain ids', () => {
+test('the routes with ids in their paths include getSandbox, execCommand and revokeApiKey', () => {
   expect(withId).toEqual(expect.arrayContaining(['getSandbox', 'execCommand', 'revokeApiKey']))
 })
 

@@ -180,7 +180,7 @@ describe('responses over HTTP', () => {
     return assertDocumented(operation, await send(name, account, given))
   }
 
-  test('retrying the create request of a destroyed sandbox returns a response in the OpenAPI document', async () => {
+  test('retrying the create request of a destroyed sandbox returns a documented response', async () => {
     const bob = await world.account()
     const header = { 'idempotency-key': 'gone', prefer: 'respond-async' }
     const create = () => sendAndCheck('createSandbox', bob, { header, body: {} })
@@ -189,7 +189,7 @@ describe('responses over HTTP', () => {
     expect(await create()).toMatchObject({ code: 'sandbox_destroyed', sandbox_id: id })
   })
 
-  test('a batch of MCP messages returns a response in the OpenAPI document', async () => {
+  test('a batch of MCP messages receives a documented response', async () => {
     const header = { accept: 'application/json, text/event-stream' }
     const body = [1, 2].map((id) => ({ jsonrpc: '2.0', id, method: 'ping' }))
     expect(await sendAndCheck('callMcp', alice, { header, body })).toHaveLength(2)

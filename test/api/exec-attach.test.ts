@@ -58,7 +58,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     expect(line.stdout()).not.toMatch(/canary|read x|eval/)
   })
 
-  test('sets the initial terminal size and changes it later', async () => {
+  test('a terminal starts at the requested size and can be resized', async () => {
     const line = await shell({ rows: 33, columns: 99 })
     line.type('stty size\n')
     await line.shows('33 99')
@@ -131,7 +131,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     expect(['signaled', 'lost']).toContain((await line.end()).exit!.status)
   })
 
-  test('delivers all input in order, even when much of it is pending', async () => {
+  test('delivers all input in order, even when a large amount is pending', async () => {
     const command = 'until [ -e go ]; do sleep 0.1; done; sha256sum'
     const line = await open(await start({ command, background: true }))
     const hash = createHash('sha256')
@@ -146,7 +146,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     expect(line.stdout()).toContain(hash.digest('hex'))
   })
 
-  test('a command keeps running for the grace period after its WebSocket breaks', async () => {
+  test('a command keeps running for the grace period after its WebSocket connection breaks', async () => {
     const exec_id = await start({ command: 'read -r _; head -c 30000000 /dev/zero', background: true })
     const line = await open(exec_id)
     line.stopReading()
@@ -159,7 +159,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     expect(performance.now() - broken).toBeGreaterThan(limits.graceMs.default - 100)
   })
 
-  test('connections that are reset during the WebSocket handshake do not affect the command', async () => {
+  test('connections reset during the WebSocket handshake do not affect the command', async () => {
     const exec_id = await start({ command: 'sleep 1; head -c 30000000 /dev/zero', background: true })
     const { hostname, port } = new URL(world.url())
     // Disconnects at different moments between the request and its response.
@@ -231,14 +231,14 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     await again.shows('still here')
   })
 
-  test('ignores upgrade requests for other protocols or other routes', async () => {
+  test('ignores upgrade requests for other protocols and other routes', async () => {
     const response = await fetch(`${world.url()}/v1/openapi.json`)
     expect(response.status).toBe(200)
     const socket = newWebSocket(world, alice, '/v1/account')
     await expect(untilOpen(socket)).rejects.toMatchObject({ status: 200 })
   })
 
-  test('the WebSocket reports that the sandbox was destroyed', async () => {
+  test('an attached WebSocket reports that the sandbox has been destroyed', async () => {
     const other = (await alice.call('createSandbox')).body.id
     const { body } = await alice.call('execCommand', {
       params: { id: other },

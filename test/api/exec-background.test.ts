@@ -111,7 +111,7 @@ describeOnBothDrivers('background commands', (driver) => {
     await expect(output(params, 'bytes=x')).rejects.toMatchObject({ status: 400, code: 'invalid_request' })
   })
 
-  test.concurrent('a background command with a grace period is killed once it has had no reader for that long', async () => {
+  test.concurrent('a background command is killed after it has had no reader for its grace period', async () => {
     const command = 'echo up; sleep 60'
     const alone = await start({ command })
     const followed = await start({ command, grace_ms: 2_000 })
@@ -128,7 +128,7 @@ describeOnBothDrivers('background commands', (driver) => {
     await alice.call('stopExec', { params: alone })
   })
 
-  test.concurrent('sends the requested signal to a background command, and KILL after TERM', async () => {
+  test.concurrent('stopping a background command sends the requested signal, and KILL if the command ignores TERM', async () => {
     const polite = await start({
       command: 'trap "echo bye; exit 9" USR1; echo up; while :; do sleep 0.1; done',
     })

@@ -130,7 +130,7 @@ describeOnBothDrivers("a command's events", (driver) => {
     expect(rest.at(-1)!.data).toMatchObject({ status: 'exited', exit_code: 0 })
   })
 
-  test.concurrent('a HEAD request for an event stream does not count as a reader that the command waits for', async () => {
+  test.concurrent('a command does not wait for a HEAD request as it does for a reader of its event stream', async () => {
     const command = ['sh', '-c', 'read go; head -c 12000000 /dev/zero']
     const { body } = await alice.call('execCommand', { params, body: { command, background: true } })
     const one = { ...params, exec_id: body.id }
@@ -160,7 +160,7 @@ describeOnBothDrivers("a command's events", (driver) => {
     })
   })
 
-  test.concurrent('revoking a key closes its event streams and counts as a client disconnect', async () => {
+  test.concurrent("revoking an API key closes the key's event streams, which counts as a client disconnect", async () => {
     const other = await alice.withNewKey()
     const headers = { accept: 'text/event-stream' }
     const body = { command: 'echo up; sleep 883', grace_ms: 0 }

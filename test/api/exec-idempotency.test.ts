@@ -66,7 +66,7 @@ test('rejects an Idempotency-Key that is reused with a different large stdin', a
   await expect(run(`${stdin}two`)).rejects.toMatchObject({ status: 409, code: 'idempotency_conflict' })
 })
 
-test('a retry reaches the worker that runs the command, even if another worker now owns the slots', async () => {
+test("a retry reaches the worker running the command, even if another worker now owns the sandbox's slots", async () => {
   const alice = await world.account()
   const params = await sandboxOf(alice)
   const body: ExecRequest = { command: 'echo x >> runs; while ! test -e go; do sleep 0.1; done; cat runs' }
@@ -87,7 +87,7 @@ test('a retry reaches the worker that runs the command, even if another worker n
   for (const worker of extra) await worker.stop()
 })
 
-test("after a worker's death, a retry reports the command as lost", async () => {
+test('after a worker dies, retrying the request reports the command as lost', async () => {
   const alice = await world.account()
   const params = await sandboxOf(alice)
   const body: ExecRequest = { command: 'echo x >> runs; sleep 60' }

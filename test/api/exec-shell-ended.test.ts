@@ -31,7 +31,7 @@ describeOnBothDrivers('a command that signals its shell', (driver) => {
       'has more process groups in its session, whose processes have odd names',
       `cp "$(command -v sleep)" "${odd}"; exec bash -c 'set -m; exec >/dev/null 2>&1; "${odd}" 7201 & sleep 7201 & kill -9 $PPID; wait'`,
     ],
-  ])('a command that kills its shell is lost and leaves no processes: it %s', async (_, line) => {
+  ])('a command that kills its shell is reported as lost and leaves no processes: it %s', async (_, line) => {
     const result = await sh(`echo before; ${line}`)
     expect(await countOf('7[2]01')).toBe(0)
     expect(result).toMatchObject({
@@ -73,7 +73,7 @@ describeOnBothDrivers('a command that signals its shell', (driver) => {
     ['with stdin', { stdin: 'go\n' }],
     // containerd 1.6 does not report the exit of a process with more than 128 KiB of unread stdin.
     ['with more stdin than it reads', { stdin: 'go\n'.repeat(20_000) }],
-  ])('a command %s that kills its shell is lost and leaves no processes', async (_, more) => {
+  ])('a command %s that kills its shell is reported as lost and leaves no processes', async (_, more) => {
     const result = await sh(`read -r word; echo "$word"; kill -9 $PPID; ${sleep(7203)}`, more)
     expect(await countOf('slee[p] 7203')).toBe(0)
     expect(result).toMatchObject({ ...lost, stdout: 'go\n' })

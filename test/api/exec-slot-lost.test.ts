@@ -9,7 +9,7 @@ import { shareSandbox } from '../support/shared.ts'
 describe.skipIf(!hasCluster)('lost slots on a cluster', () => {
   const { world, params, sh } = shareSandbox({ driver: 'kubernetes', wire: true })
 
-  test('a command whose slot is lost before the start runs once in another slot', async () => {
+  test('a command whose slot is lost before the command starts runs exactly once, in another slot', async () => {
     const [installation] = await world.db.query<{ id: string }>('select id from installation')
     const log = pino({ level: 'silent' })
     const driver = await openDriver({ settings: world.settings, installationId: installation!.id, log })

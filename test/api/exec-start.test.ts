@@ -10,7 +10,7 @@ import { shareSandbox } from '../support/shared.ts'
 describeOnBothDriversAtOnce('exec start', (driver) => {
   const { alice, params, exec, sh, waitForExit } = shareSandbox({ driver })
 
-  test('results, the list and the start event contain the pid of the command', async () => {
+  test("a command's result, list entry and start event contain its pid", async () => {
     const result = await sh('echo $$')
     expect(result).toMatchObject({ start_error: null, stdout: `${result.pid}\n` })
     const started = await exec({ command: ['sleep', '60'], background: true })
@@ -33,7 +33,7 @@ describeOnBothDriversAtOnce('exec start', (driver) => {
     expect(events.at(-1)!.data).toMatchObject({ pid, start_error: null })
   })
 
-  test('a terminal command reports its pid, or start_error if its program cannot start', async () => {
+  test('a terminal command reports its pid, or a start_error if its program cannot be started', async () => {
     const run = async (body: ExecRequest) => waitForExit((await exec({ ...body, tty: true })).id)
     const ran = await run({ command: 'echo $$; exit 127' })
     expect(ran).toMatchObject({ exit_code: 127, start_error: null, stdout: `${ran.pid}\r\n` })
@@ -122,7 +122,7 @@ describeOnBothDriversAtOnce('exec start', (driver) => {
     expect(text.replace(note, '')).toMatch(/^\xff+$/)
   })
 
-  test('stdin and stdin_base64 are mutually exclusive, and stdin_base64 must be base64', async () => {
+  test('stdin and stdin_base64 are mutually exclusive, and stdin_base64 must be valid base64', async () => {
     const invalid = ['a', 'ab=', 'ab=c', 'abc', '====', 'ab-_', 'YQ==\n', 'YQ== '].map((stdin_base64) => ({
       stdin_base64,
     }))
@@ -135,7 +135,7 @@ describeOnBothDriversAtOnce('exec start', (driver) => {
   })
 })
 
-test("fills in the fields that are missing from an older worker's result", () => {
+test("fills in fields missing from an older worker's result", () => {
   const earlier = { id: 'exec_1', status: 'exited', exit_code: 0, signal: null, stdout: '', stderr: '' }
   const sizes = { stdout_bytes: 0, stderr_bytes: 0, truncated: false, lossy: false, duration_ms: 1 }
   const result = { ...earlier, ...sizes, started_at: '2026-11-24T12:00:00.000Z', reason: null }

@@ -117,7 +117,7 @@ describeOnBothDriversAtOnce('exec', (driver) => {
     expect(await exec({ command: ['true'], stdin: 'x'.repeat(1_000_000) })).toMatchObject({ exit_code: 0 })
   })
 
-  test('a timeout kills the whole process group and returns the output', async () => {
+  test('a command timeout kills the whole process group and returns the output so far', async () => {
     const result = await sh('echo before; sleep 61 & sleep 62', { timeout_ms: 500 })
     expect(result).toMatchObject({ status: 'timed_out', exit_code: null, signal: null, stdout: 'before\n' })
     expectDurationBelow(result.duration_ms, 10_000)
@@ -129,13 +129,13 @@ describeOnBothDriversAtOnce('exec', (driver) => {
     expect(result).toMatchObject({ status: 'timed_out', stdout: 'stubborn\n' })
   })
 
-  test('a process that a command leaves in the background does not delay the response', async () => {
+  test('a process left in the background by a command does not delay the response', async () => {
     const { stdout, duration_ms } = await sh('sleep 300 & echo $!')
     expectDurationBelow(duration_ms, 5_000)
     expect((await sh(`kill -0 ${stdout.trim()} && kill ${stdout.trim()}`)).exit_code).toBe(0)
   })
 
-  test('large output is truncated to its beginning and end, with byte counts', async () => {
+  test('large output is truncated to its beginning and end, and the result contains the total byte counts', async () => {
     const result = await sh('echo first; head -c 3000000 /dev/zero | tr "\\0" x; echo; echo last')
     expect(result.stdout_bytes).toBe(3_000_012)
     expect(result.truncated).toBe(true)

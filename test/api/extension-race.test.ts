@@ -4,5 +4,5 @@ import { raceEnv, raceExtensions } from './extension-race.ts'
 
 const world = shareWorld({ apis: 2, env: raceEnv })
 
-test('each of 100 extensions sent at the moment of expiry has the effect that its response reports', () =>
+test('each of 100 TTL extensions sent at the moment of expiry has the effect reported in its response', () =>
   raceExtensions(world, { extensions: 100, concurrency: 8 }))

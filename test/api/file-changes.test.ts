@@ -32,7 +32,7 @@ describeOnEveryImageAtOnce('changing paths', ({ driver, env }) => {
   /** A path with a name that is not UTF-8, in base64. */
   const odd = (name: string) => Buffer.from(`${name}\xff`, 'latin1').toString('base64')
 
-  test('stat returns the entry of a file, directory or link, and does not follow the link', async () => {
+  test('stat returns the entry for a file, directory or link, and does not follow links', async () => {
     await sh(`mkdir -p st; printf abc >st/f; chmod 640 st/f; ln -s st/f l; ln -s no dangling
       touch -d '2020-01-02 03:04:05' st/f; touch "st/$(printf 'o\\377')"`)
     const [uid, gid] = (await sh("stat -c '%u %g' st/f")).trim().split(' ').map(Number)
@@ -111,7 +111,7 @@ describeOnEveryImageAtOnce('changing paths', ({ driver, env }) => {
     expect(await stat({ path_base64: odd('mv/p') })).toMatchObject({ type: 'file' })
   })
 
-  test('moves between file systems keep modes, times and links, and leave no temporary file', async () => {
+  test('moves between file systems preserve modes, timestamps and links, and leave no temporary files', async () => {
     await sh(`mkdir -p far/d; echo x >far/d/f; chmod 640 far/d/f; ln -s f far/d/l
       touch -d '2020-01-02 03:04:05' far/d/f; echo old >/tmp/old; chmod 600 far/d/f`)
     await move({ path: 'far', to: '/tmp/far' })
@@ -139,7 +139,7 @@ describeOnEveryImageAtOnce('changing paths', ({ driver, env }) => {
     },
   )
 
-  test('remove deletes files and links, and directories only with recursive', async () => {
+  test('remove deletes files and links, but deletes directories only with recursive', async () => {
     await sh(
       'mkdir -p rm/d/e rm/kept; touch rm/f rm/d/e/f rm/kept/f; ln -s kept rm/l; ln -s none rm/dangling',
     )
@@ -181,7 +181,7 @@ describeOnEveryImageAtOnce('changing paths', ({ driver, env }) => {
       await refuses(chmod({ path: 'ch/f', mode }), 'invalid_request')
   })
 
-  test('rejects a move that contains no new path, or contains it in both encodings', async () => {
+  test('rejects a move whose new path is missing or given in both encodings', async () => {
     for (const more of [{}, { to: 'a', to_base64: odd('a') }])
       await refuses(move({ path: 'a', ...more } as Body<'moveFile'>), 'invalid_request')
   })

@@ -16,11 +16,13 @@ export function testFilePairs(sandbox: SharedSandbox, rounds: number): void {
     tryPairs(make(sandbox), { rounds, concurrency: 3 })
   // A cluster needs several times as long per request.
   const timeout = rounds * 180_000
-  test('two concurrent requests for a file match a sequential order', { timeout }, () => tryKind(files))
-  test('two concurrent requests for a missing file match a sequential order', { timeout }, () =>
+  test('two concurrent requests for a file take effect one after the other', { timeout }, () =>
+    tryKind(files),
+  )
+  test('two concurrent requests for a missing file take effect one after the other', { timeout }, () =>
     tryKind(missingFiles),
   )
-  test('two concurrent requests for a file with two names match a sequential order', { timeout }, () =>
+  test('two concurrent requests for a file with two names take effect one after the other', { timeout }, () =>
     tryKind(filesOfTwoNames),
   )
 }

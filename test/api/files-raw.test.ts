@@ -21,7 +21,7 @@ describeOnEveryImage('raw files', ({ driver, env }) => {
   const sh = async (line: string) => (await inside.sh(line)).stdout
   const sha256 = (bytes: string | Buffer) => createHash('sha256').update(bytes).digest('hex')
 
-  test('stores raw bytes, and returns all of them or a range unchanged', async () => {
+  test('stores raw bytes and returns all or a range of them unchanged', async () => {
     const bytes = randomBytes(300_000)
     expect(await put({ path: 'a/b.bin' }, bytes)).toEqual({
       status: 201,

@@ -45,7 +45,7 @@ describeOnEveryImageAtOnce('changing and searching files', ({ driver, env }) => 
     )
   })
 
-  test('an edit whose text is missing or not unique changes nothing and lists the candidates', async () => {
+  test('an edit whose search text is missing or not unique changes nothing, and its error lists the candidates', async () => {
     await create('several', 'a\nsame\nb\nsame\n  other(\n')
     await expect(edit({ path: 'several', old: 'same', new: 'x' })).rejects.toMatchObject({
       status: 409,
@@ -257,7 +257,7 @@ b' -n ' ' '*' "$(printf 'c\\001:1:')"; do echo needle > "./$n"; ln -sf "$n" "./l
     await expect(glob({ pattern: '../*' })).rejects.toMatchObject({ code: 'invalid_request' })
   })
 
-  test('grep finds expressions or text in path order and skips binary files', async () => {
+  test('grep searches for a regular expression or plain text, lists matches in path order and skips binary files', async () => {
     await sh(`mkdir -p g/sub; cd g; printf 'Alpha\\nbeta (x)\\n\\nalpha\\n' > b.txt; printf 'alpha beta\\n' > a.md
       printf 'alpha\\0' > sub/binary; printf 'alphabet' > sub/c.txt; touch empty`)
     const lines = async (query: CallOptions<'grepFiles'>['query']) =>
@@ -287,7 +287,7 @@ b' -n ' ' '*' "$(printf 'c\\001:1:')"; do echo needle > "./$n"; ln -sf "$n" "./l
     await expect(grep({ pattern: 'x', path: 'nowhere' })).rejects.toMatchObject({ code: 'file_not_found' })
   })
 
-  test('grep accepts escapes from other dialects that have a POSIX equivalent', async () => {
+  test('grep accepts escapes from other regular expression dialects if they have a POSIX equivalent', async () => {
     await sh("mkdir dialects; printf '42\\nd\\na\\tb\\nx-y_1.\\nconcat\\nthe cat\\n f()  {\\n' > dialects/a")
     const lines = async (pattern: string) =>
       (await grep({ path: 'dialects', pattern })).matches.map(({ text }) => text)

@@ -27,7 +27,7 @@ const shown = (events: readonly ExecEvent[]) => events.map(({ event, data }) => 
 /** Part of the command line of a watch in the sandbox. Does not match itself. */
 const watchScript = 'last=non[e]'
 
-describeOnEveryImageAtOnce('a watch', ({ driver, env }) => {
+describeOnEveryImageAtOnce('file watches', ({ driver, env }) => {
   const sandbox = shareSandbox({ driver, env })
   const { world, alice, params, countOf } = sandbox
   const watch = opensWatches(sandbox)
@@ -38,7 +38,7 @@ describeOnEveryImageAtOnce('a watch', ({ driver, env }) => {
   }
   const odd = Buffer.from('w/o\xff', 'latin1').toString('base64')
 
-  test('reports the entries that are created, changed and removed down to its depth', async () => {
+  test('a watch reports entries that are created, changed or removed, down to the requested depth', async () => {
     await sh(`mkdir -p w/d/e; echo old >w/old; ln -s old w/link; touch "w/$(printf 'o\\377')"`)
     const events = await watch({ path: 'w', depth: 2 })
     const start = { id: '1', event: 'start', data: { path: '/workspace/w', entries: 5 } }
@@ -71,7 +71,7 @@ describeOnEveryImageAtOnce('a watch', ({ driver, env }) => {
     ])
   })
 
-  test('reports a rename as a removal and a creation', async () => {
+  test('a watch reports a rename as a removal and a creation', async () => {
     await sh('mkdir renamed; echo x >renamed/old')
     const events = await watch({ path: 'renamed' })
     await sh('mv renamed/old renamed/new')
@@ -83,7 +83,7 @@ describeOnEveryImageAtOnce('a watch', ({ driver, env }) => {
     await events.leave()
   })
 
-  test('of a file or a directory ends when the path is removed', async () => {
+  test('a watch of a file or directory ends when the path is removed', async () => {
     await sh('mkdir dir; touch dir/a; echo 1 >file')
     const gone = { event: 'end', data: { code: 'file_not_found', detail: 'No file exists at this path.' } }
     const file = await watch({ path: 'file' })
@@ -102,7 +102,7 @@ describeOnEveryImageAtOnce('a watch', ({ driver, env }) => {
     expect(dir.seen.at(-1)).toMatchObject(gone)
   })
 
-  test('is rejected for a path that cannot be listed', async () => {
+  test('rejects a watch of a path that cannot be listed', async () => {
     await sh('mkdir shut; chmod 000 shut')
     const refuses = (query: Query, code: string) =>
       expect(alice.open('watchFiles', { params, query })).rejects.toMatchObject({ code })
@@ -113,7 +113,7 @@ describeOnEveryImageAtOnce('a watch', ({ driver, env }) => {
     await sh('chmod 700 shut')
   })
 
-  test('is limited to 10,000 entries', async () => {
+  test('a watch is limited to 10,000 entries', async () => {
     await sh('mkdir many; cd many; seq 10001 | xargs touch')
     await expect(alice.open('watchFiles', { params, query: { path: 'many' } })).rejects.toMatchObject({
       code: 'invalid_request',
@@ -131,7 +131,7 @@ describeOnEveryImageAtOnce('a watch', ({ driver, env }) => {
     await sh('rm -r many')
   })
 
-  test('is limited to eight per sandbox, which leave other operations free and no process behind', async () => {
+  test('a sandbox can have eight watches, which do not block other operations and leave no processes behind', async () => {
     await sh('mkdir shared')
     const watches = await Promise.all(Array.from({ length: 8 }, () => watch({ path: 'shared' })))
     const refusal = {
@@ -151,14 +151,14 @@ describeOnEveryImageAtOnce('a watch', ({ driver, env }) => {
   })
 })
 
-describeOnBothDrivers('a watch ends', (driver) => {
+describeOnBothDrivers('the end of a file watch', (driver) => {
   const env = { DRAIN_SECONDS: '600' }
   const sandbox = shareSandbox({ driver, env })
   const { world, alice, params, countOf } = sandbox
   const watch = opensWatches(sandbox)
   const interrupted = { event: 'end', data: { code: 'unavailable', detail: expect.stringMatching(/again/) } }
 
-  test('when its API key is revoked', async () => {
+  test('a watch ends when its API key is revoked', async () => {
     const other = await alice.withNewKey()
     const events = await watch({}, other)
     await alice.call('revokeApiKey', { params: { key_id: other.keyId } })
@@ -166,14 +166,14 @@ describeOnBothDrivers('a watch ends', (driver) => {
     await world.eventually(async () => (await countOf(watchScript)) === 0, 20_000)
   })
 
-  test('when the sandbox is reset, and can be opened again', async () => {
+  test('a watch ends when the sandbox is reset, and can then be opened again', async () => {
     const events = await watch({})
     await alice.call('resetSandbox', { params })
     expect((await events.rest()).at(-1)).toMatchObject(interrupted)
     await (await watch({})).leave()
   })
 
-  test('when its sandbox is destroyed', async () => {
+  test('a watch ends when its sandbox is destroyed', async () => {
     const { body: other } = await alice.call('createSandbox')
     const events = await opensWatches({ alice, params: { id: other.id } })({})
     await alice.call('destroySandbox', { params: { id: other.id } })
@@ -181,7 +181,7 @@ describeOnBothDrivers('a watch ends', (driver) => {
     expect((await events.rest()).at(-1)).toMatchObject({ event: 'end', data })
   })
 
-  test('when its worker stops, which does not wait for the watch', async () => {
+  test('a watch ends when its worker stops, and does not delay the stop', async () => {
     const [first] = world.workers
     const events = await watch({})
     await world.startWorker(env)
@@ -191,7 +191,7 @@ describeOnBothDrivers('a watch ends', (driver) => {
     await (await watch({})).leave()
   })
 
-  test('when its worker is killed, which leaves no process in the sandbox', async () => {
+  test('a watch ends when its worker is killed, and leaves no process in the sandbox', async () => {
     const events = await watch({})
     await Promise.all(world.workers.map((worker) => worker.kill()))
     expect((await events.rest()).at(-1)).toMatchObject({ id: '2', ...interrupted })

@@ -27,7 +27,7 @@ describeOnBothDriversAtOnce('files', (driver) => {
     })
   })
 
-  test('counts lines from 1, with or without a trailing newline', async () => {
+  test('line numbers start at 1, whether or not the file ends with a newline', async () => {
     await create({ path: 'lines', content: '1\n2\n3\n4' })
     expect(await view({ path: 'lines', start_line: '2', end_line: '3' })).toMatchObject({
       content: '2\n3\n',
@@ -50,7 +50,7 @@ describeOnBothDriversAtOnce('files', (driver) => {
     expect((await sh('sha256sum <binary')).stdout).toBe(`${sha256(bytes)}  -\n`)
   })
 
-  test('viewing a large file truncates the content between characters', async () => {
+  test('viewing a large file truncates the content without splitting a character', async () => {
     const content = `x${'ä'.repeat(1_000_000)}`
     const query = { path: 'large' }
     await alice.call('writeRawFile', { params, query, bytes: Buffer.from(content) })
@@ -132,7 +132,7 @@ describeOnBothDriversAtOnce('files', (driver) => {
   })
 
   // Kubernetes evicts a pod with a full disk after a few seconds: see pod-statuses.yaml.
-  test.skipIf(driver === 'kubernetes')('reports a full disk and leaves no partial file', async () => {
+  test.skipIf(driver === 'kubernetes')('creating a file on a full disk leaves no partial file', async () => {
     await sh('head -c 2000000000 /dev/zero > /tmp/fill 2>/dev/null')
     await expect(create({ path: '/tmp/one-more', content: 'x'.repeat(100_000) })).rejects.toMatchObject({
       status: 507,

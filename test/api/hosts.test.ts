@@ -23,7 +23,7 @@ const upgrade = {
 }
 
 test.each(Object.entries<Endpoint>(endpoints))(
-  '%s rejects a rebound host name and a foreign origin',
+  '%s rejects an unknown host name and a foreign origin',
   async (_, endpoint) => {
     const more: Record<string, string> = endpoint.rawReply === 'websocket' ? upgrade : {}
     const rebound = await ask({ ...more, host: 'evil.example' }, endpoint)
@@ -34,7 +34,7 @@ test.each(Object.entries<Endpoint>(endpoints))(
   },
 )
 
-test('rejects a request whose Host header is not allowed with 421', async () => {
+test('returns 421 for a request whose Host header is not allowed', async () => {
   const { status } = await ask({ host: 'evil.example' }, { method: 'GET', path: '/nothing' })
   expect(status).toBe(421)
 })

@@ -41,7 +41,7 @@ describeOnBothDrivers('a raw file', (driver) => {
       ['if-match', 'without-quotes'],
       ['if-unmodified-since', 'Tue, 24 Nov 2026 12:00:00 GMT'],
       ['content-range', 'bytes 0-2/10'],
-    ])('rejects a write with the header %s: %s and names the header', async (name, value) => {
+    ])('rejects a write with the header "%s: %s" and names the header', async (name, value) => {
       const { status, body } = await write('old', { [name]: value })
       expect([status, body.errors]).toEqual([400, [expect.objectContaining({ path: name })]])
       expect(await contentOf('old')).toBe('old')

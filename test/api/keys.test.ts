@@ -40,7 +40,7 @@ test('the API cannot decrypt sealed values, and a worker cannot sign session tok
   expect(makeOpener(world.settings.secretsKeys).open(row!.sealed_env, place)).toBe('{"GREETING":"hello"}')
 })
 
-test('an API with the former SECRETS_KEY setting logs which setting replaces it', async () => {
+test('an API process with the former SECRETS_KEY setting logs the setting that replaces it', async () => {
   const api = await world.startApi({ KEEP_SECRETS_KEY: 'yes' })
   expect(keysIn(api)).toContain('SECRETS_KEY')
   await world.eventually(
@@ -71,7 +71,7 @@ test("a stored request hash cannot be used to guess the request's content", asyn
   expect(isHashOf(hashOfRequest(body, [old]), body, [fresh, old])).toBe(true)
 })
 
-test('a sealed value opens only in its original context, with any configured key', () => {
+test('a sealed value can be opened with any configured key, but only in its original context', () => {
   const sealed = makeSealer(publicKeyOf(old)).seal('text', 'here')
   expect(makeOpener([fresh, old]).open(sealed, 'here')).toBe('text')
   expect(() => makeOpener([fresh, old]).open(sealed, 'there')).toThrow()

@@ -35,7 +35,7 @@ describe('cancelling a long command', () => {
   /** A command that can be found by its command line. */
   const sleeper = (word: string) => ({ session_id, command: `exec sh -c 'sleep 600; : ${word}'` })
 
-  test('a cancellation stops a long command even if it reaches a different API process', async () => {
+  test('a cancellation stops a long command, even if a different API process receives the cancellation', async () => {
     const other = await connectMcp(world, alice, 'each')
     const leave = new AbortController()
     const cancelled = callTool(other, 'exec', sleeper('cancelled-elsewhere'), { signal: leave.signal })
@@ -57,7 +57,7 @@ describe('cancelling a long command', () => {
     await world.eventually(async () => !(await isRunning('no-answer')), 10_000)
   })
 
-  test('a cancellation by another client or account has no effect', async () => {
+  test('a cancellation from another client or account has no effect', async () => {
     const request = { name: 'exec', arguments: { session_id, command: 'touch mine; sleep 3; echo finished' } }
     const answer = post(
       { 'mcp-session-id': 'mine' },
@@ -163,7 +163,7 @@ describe('MCP over HTTP', () => {
     expect(answer.headers.allow).toBe(allowed)
   })
 
-  test('returns 401 without a key and explains how to send one', async () => {
+  test('returns 401 for a request without an API key and explains how to send a key', async () => {
     const answer = await post({}, ping, '')
     expect(answer.status).toBe(401)
     expect(answer.headers['www-authenticate']).toBe('Bearer')
@@ -228,7 +228,7 @@ describe('MCP over HTTP', () => {
     },
   )
 
-  test("treats null for a list's cursor or params as absent", async () => {
+  test('treats a null cursor or null params in a list request as absent', async () => {
     for (const params of [null, { cursor: null }]) {
       const answer = await post({ accept: 'application/json' }, { ...ping, method: 'tools/list', params })
       expect(JSON.parse(answer.text).result.tools.length).toBeGreaterThan(5)

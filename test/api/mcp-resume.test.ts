@@ -139,7 +139,7 @@ test('resuming the stream of a tool other than exec returns an error that states
   })
 })
 
-test("rejects resuming the stream of an unknown command or of another account's command", async () => {
+test("rejects a request to resume the stream of an unknown command or another account's command", async () => {
   const command = { sandboxId: params.id, key: 'mcp-never' }
   expect(refusalIn(await resume(await eventIdOf({ command })))).toMatchObject({ code: 'exec_not_found' })
   const bob = await world.account()

@@ -107,14 +107,14 @@ describe('tools/list', () => {
       'The sandbox has no network access.',
     ],
     ['nothing, on the local driver', { ...settings, driver: 'local' }, 'The sandbox has no network access.'],
-  ] as const)('describes the network access of a session: %s', (_, settings, words) => {
+  ] as const)('the tool list describes the network access of a session: %s', (_, settings, words) => {
     const [create] = toolsFor(settings)
     expect(create!.description).toContain(words)
     const exec = toolsFor(settings).find(({ name }) => name === 'exec')!
     expect(exec.annotations.openWorldHint).toBe(words.includes('internet'))
   })
 
-  test('describes the longest TTL that the account can request', () => {
+  test('the tool list states the longest TTL that the account can request', () => {
     const [create] = toolsFor(settings, 90)
     expect(create!.inputSchema.properties.ttl_seconds).toMatchObject({ maximum: 90, default: 90 })
   })

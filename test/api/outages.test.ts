@@ -130,7 +130,7 @@ describeConcurrently('Redis', () => {
     expect(ran.body.stdout).toBe('on\n')
   })
 
-  test('if Redis is configured to evict keys, new processes exit and running ones report an error', async () => {
+  test('if Redis is configured to evict keys, new processes exit and running processes report an error', async () => {
     const running = [world.apis[0]!, world.workers[0]!]
     const hasLogged = ({ lines }: Process) => lines.some(({ msg }) => msg.includes('Set it to noeviction'))
     await world.redis.config('SET', 'maxmemory-policy', 'allkeys-lru')
@@ -300,7 +300,7 @@ describeConcurrently('PostgreSQL', () => {
 })
 
 describeConcurrently('workers', () => {
-  test('rejects creates while no worker is running, and /readyz reports it', async () => {
+  test('while no worker is running, creates are rejected and /readyz reports the missing worker', async () => {
     await using world = await startWorld({ workers: 0 })
     const alice = await world.account()
     const refusal = await refused(alice.call('createSandbox'))

@@ -18,31 +18,31 @@ export function testPairs(rounds: number): void {
   })
   describeOnBothDriversAtOnce('inside a sandbox', (driver) => {
     const sandbox = shareSandbox({ driver })
-    test('two concurrent requests for an existing secret match a sequential order', () =>
+    test('two concurrent requests for an existing secret take effect one after the other', () =>
       tryPairs(secrets(sandbox, true), { rounds, concurrency: 2 }))
-    test('two concurrent requests for a missing secret match a sequential order', () =>
+    test('two concurrent requests for a missing secret take effect one after the other', () =>
       tryPairs(secrets(sandbox, false), { rounds, concurrency: 2 }))
-    test('two concurrent commands with one Idempotency-Key match a sequential order', () =>
+    test('two concurrent commands with the same Idempotency-Key behave as if sent one after the other', () =>
       tryPairs(keyedCommands(sandbox), { rounds, concurrency: 2 }))
   })
 }
 
 function testOutside(rounds: number): void {
   const world = shareWorld({ env: roomForPairs })
-  test('two concurrent requests for an API key match a sequential order', () =>
+  test('two concurrent requests for an API key take effect one after the other', () =>
     tryPairs(apiKeys(world), { rounds, concurrency: 4 }))
-  test('two concurrent requests for an account match a sequential order', () =>
+  test('two concurrent requests for an account take effect one after the other', () =>
     tryPairs(accounts(world), { rounds, concurrency: 4 }))
   // Each change waits until no process has the previous list cached.
-  test('two concurrent requests for the allowlist match a sequential order', () =>
+  test('two concurrent requests for the allowlist take effect one after the other', () =>
     tryPairs(allowlists(world), { rounds, concurrency: 12 }))
-  test('two concurrent creates with one Idempotency-Key match a sequential order', () =>
+  test('two concurrent creates with the same Idempotency-Key behave as if sent one after the other', () =>
     tryPairs(keyedCreates(world), { rounds, concurrency: 2 }))
-  test('two concurrent requests for the name of an active sandbox match a sequential order', () =>
+  test('two concurrent requests for the name of an active sandbox take effect one after the other', () =>
     tryPairs(namedSandboxes(world, true), { rounds, concurrency: 2 }))
-  test('two concurrent requests for an unused name match a sequential order', () =>
+  test('two concurrent requests for an unused sandbox name take effect one after the other', () =>
     tryPairs(namedSandboxes(world, false), { rounds, concurrency: 2 }))
-  test('two concurrent requests match a sequential order, even if one of them destroys the sandbox', () =>
+  test('two concurrent requests take effect one after the other, even if one of them destroys the sandbox', () =>
     tryPairs(sandboxes(world), { rounds, concurrency: 4 }))
 }
 

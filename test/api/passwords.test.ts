@@ -21,7 +21,7 @@ const storedCost = async (id: string) => {
   return costOf(row!.password_hash)
 }
 
-test('after the hash cost changes, logins still take equally long for unknown and known emails', async () => {
+test('after the hash cost changes, failed logins still take equally long for known and unknown email addresses', async () => {
   const old = await startApi(before)
   const alice = await world.account({ api: old })
   expect(await storedCost(alice.id)).toBe(before)
@@ -50,7 +50,7 @@ test('after the hash cost changes, logins still take equally long for unknown an
   expect((await callAs(world, {}, 'logIn', { body: { email, password }, api: old })).status).toBe(200)
 })
 
-test('dummy hashes for unknown emails have the same cost distribution as real hashes', async () => {
+test('dummy hashes for unknown email addresses have the same cost distribution as real hashes', async () => {
   const passwords = new Passwords({ logN: 10, atOnce: 2 })
   const waiter = { group: '', isKnown: true }
   const hash = await passwords.hash('a password', waiter)

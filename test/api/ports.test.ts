@@ -69,7 +69,7 @@ describeOnBothDrivers('sandbox ports', (driver) => {
     })
   })
 
-  test('closes a port connection when its key is revoked or its sandbox ends', async () => {
+  test('closes a port connection when its API key is revoked or its sandbox ends', async () => {
     const other = await alice.withNewKey()
     const line = await open(port, other)
     await alice.call('revokeApiKey', { params: { key_id: other.keyId } })
@@ -96,7 +96,7 @@ describeOnBothDrivers('sandbox ports', (driver) => {
     expect(line.received()).toBe('last words')
   })
 
-  test('a client must wait while the program on the port does not read its data', async () => {
+  test('a port connection applies backpressure while the program on the port is not reading', async () => {
     const listener = await sh(
       "perl -MIO::Socket::INET -e '$s = IO::Socket::INET->new(LocalPort => 3001, Listen => 1); $c = $s->accept; sleep' " +
         '>/dev/null 2>&1 & echo $!',

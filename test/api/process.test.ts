@@ -65,7 +65,7 @@ describe('process start', () => {
 })
 
 describe('process shutdown', () => {
-  test('a process that shuts down completes its running requests and refuses new ones', async () => {
+  test('a process that is shutting down completes its running requests and refuses new ones', async () => {
     await using world = await startWorld()
     const alice = await world.account()
     const { body } = await alice.call('createSandbox')
@@ -124,7 +124,7 @@ describe('process shutdown', () => {
     expect(await api.ended).toBe(0)
   })
 
-  test('a process that shuts down does not wait for idle keep-alive connections', async () => {
+  test('a process that is shutting down does not wait for idle keep-alive connections', async () => {
     await using world = await startWorld({ workers: 0 })
     // `fetch` keeps its connections open.
     await Promise.all(Array.from({ length: 10 }, () => fetch(`${world.url()}/v1/openapi.json`)))

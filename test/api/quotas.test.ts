@@ -106,7 +106,7 @@ test('interleaved creates and destroys never exceed the limit on concurrent sand
 })
 
 describe('the concurrent quota', () => {
-  test('the rejection of a create lists the active sandboxes and when the first one expires', async () => {
+  test('the error for a create above the limit lists the active sandboxes and suggests a retry when one expires', async () => {
     const alice = await world.account()
     const first = await alice.call('createSandbox', { body: { name: 'short', ttl_seconds: 600 } })
     const second = await alice.call('createSandbox', { body: {} })
@@ -156,7 +156,7 @@ describe('the concurrent quota', () => {
 describe('the monthly quota', () => {
   const newYear = Date.UTC(2027, 0, 1)
 
-  test('a monthly quota set for one account takes precedence over the setting', async () => {
+  test('a monthly quota set for one account takes precedence over the default quota', async () => {
     const alice = await world.account()
     await world.db.query('update account set concurrent_limit = 3, hours_limit = 0.5 where id = ?', [
       alice.id,
@@ -190,7 +190,7 @@ describe('the monthly quota', () => {
     expect(body.concurrent.active).toBe(0)
   })
 
-  test('a create above the monthly quota is rejected with the used hours and the start of the next month', async () => {
+  test('the error for a create above the monthly quota states the used hours and the time until the next month', async () => {
     const alice = await world.account()
     await setClock(world.db, new Date(newYear - 90_500))
     await spend(alice.id, new Date(newYear - 100_000), 21 * hourMs)
@@ -203,7 +203,7 @@ describe('the monthly quota', () => {
     })
   })
 
-  test('when 200 concurrent creates span the end of a month, only those in the new month are accepted', async () => {
+  test('if the monthly quota is used up, concurrent creates succeed only after the new month has started', async () => {
     const accounts = await makeAccounts(10)
     await setClock(world.db, new Date(newYear - 10_000))
     for (const { id } of accounts) await spend(id, new Date(newYear - 11_000), hours * hourMs)
@@ -233,7 +233,7 @@ describe('the monthly quota', () => {
     expect(await maxAtOnce()).toBe(cap)
   })
 
-  test('a sandbox that runs across the end of a month counts toward each month by its time in it', async () => {
+  test('a sandbox that runs across the end of a month counts toward each month only for its time in that month', async () => {
     const alice = await world.account()
     await setClock(world.db, new Date(newYear - 2_000))
     const { body } = await alice.call('createSandbox')

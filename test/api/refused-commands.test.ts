@@ -71,7 +71,7 @@ test.each([
   if (key) await assertRunning(key)
 })
 
-test('a command can be retried after it was rejected because of a table lock', async () => {
+test('a command that was rejected because of a table lock can be retried', async () => {
   const before = await countRows()
   const [locked, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   const lock = world.db.transaction(async (db) => {
@@ -90,7 +90,7 @@ test('a command can be retried after it was rejected because of a table lock', a
   expect(await countRows()).toBe(before + 1)
 })
 
-test('a rejected command can be retried even if PostgreSQL receives its insert late', async () => {
+test('a rejected command can be retried, even if its insert reaches PostgreSQL late', async () => {
   const before = await countRows()
   onInsert = () => {
     onInsert = () => {}

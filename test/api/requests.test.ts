@@ -36,7 +36,7 @@ test('each response has a new request id, even if the client sent one', async ()
   expect(answers.map(({ status }) => status)).toEqual([404, 404, 401, 200, 404, 404])
 })
 
-test('a request with an unsupported method receives 405 with the allowed methods', async () => {
+test('a request with an unsupported method receives 405 and a list of the allowed methods', async () => {
   const { status, headers } = await send(`${world.url()}/v1/sandboxes`, { method: 'PATCH' })
   expect(status).toBe(405)
   expect(headers.allow?.split(', ').sort()).toEqual(['GET', 'HEAD', 'OPTIONS', 'POST'])
@@ -109,7 +109,7 @@ test('rejects a large body with an extreme compression ratio', async () => {
   expect(ordinary.status).toBe(404)
 })
 
-test('attempts with unknown API keys are limited per address', async () => {
+test('requests with unknown API keys are rate-limited per address', async () => {
   const alice = await world.account()
   const unknownKeys = Array.from({ length: 400 }, () => makeApiKey().raw)
   // Other tests use different addresses.
@@ -148,7 +148,7 @@ const hints: Record<string, string> = {
   callMcp: '.*exec',
 }
 
-test('each route limits its request body and includes the limit in the error', async () => {
+test('each route limits the size of its request body and states the limit in the error', async () => {
   const alice = await world.account()
   for (const endpoint of endpointsWithBody) {
     const { method, path, credential, body, bodyBytes = limits.usualBodyBytes } = endpoint
@@ -173,9 +173,9 @@ test('each route limits its request body and includes the limit in the error', a
 })
 
 test.each([
-  ['of empty lists', `[${'[],'.repeat(200_000)}0]`],
-  ['nested', `${'['.repeat(200_000)}${']'.repeat(200_000)}`],
-  ['of fields', `{${'"a":"\\\\",'.repeat(101_000)}"a":0}`],
+  ['many empty lists', `[${'[],'.repeat(200_000)}0]`],
+  ['nested lists', `${'['.repeat(200_000)}${']'.repeat(200_000)}`],
+  ['many fields', `{${'"a":"\\\\",'.repeat(101_000)}"a":0}`],
 ])('a JSON body with too many values is rejected before it is parsed: %s', async (_, body) => {
   const { key } = await world.account()
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
@@ -183,7 +183,7 @@ test.each([
   expect([status, text.slice(0, 300)]).toEqual([400, expect.stringContaining('more than 100000 values')])
 })
 
-test('a validation error limits the number and length of its invalid fields', async () => {
+test('a validation error stays short even if the request has thousands of invalid fields', async () => {
   const { token } = await world.account()
   const names = ['x'.repeat(10_000), ...Array.from({ length: 5_000 }, (_, index) => `k${index}`)]
   const body = JSON.stringify(Object.fromEntries(names.map((name) => [name, 0])))
@@ -206,7 +206,7 @@ test('accepts the longest query string that the contract permits, in any encodin
   expect([status, JSON.parse(text).code]).toEqual([404, 'not_found'])
 })
 
-test('rejects an unauthenticated client before reading the body', async () => {
+test('rejects an unauthenticated request before reading its body', async () => {
   const head = { authorization: 'Bearer nobody', 'content-length': String(limits.usualBodyBytes) }
   expect(await sendHead(head)).toBe(401)
 })
@@ -222,7 +222,7 @@ test('responses forbid caching, content sniffing and framing', async () => {
   expect(headers['x-powered-by']).toBeUndefined()
 })
 
-test('logs each request on one line with its route pattern and without its URL', async () => {
+test('logs each request on one line, with its route pattern but without its URL', async () => {
   const alice = await world.account()
   const id = `sbx_${'7'.repeat(26)}`
   const response = await fetch(`${world.url()}/v1/sandboxes/${id}/files/view?path=my-secret-name`, {

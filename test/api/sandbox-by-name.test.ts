@@ -25,7 +25,7 @@ describeOnBothDriversAtOnce('a sandbox by name', (driver) => {
   const env = { QUOTA_CONCURRENT_SANDBOXES: '10', SANDBOX_IMAGES: 'other:1' }
   const { world, alice, params, sh } = shareSandbox({ driver, apis: 2, env })
 
-  test('a request for a name creates a sandbox once, and then returns it', async () => {
+  test('the first request for a name creates a sandbox, and later requests return that sandbox', async () => {
     const bob = await world.account()
     const body = { env: { GREETING: 'hello', B: 'b' }, metadata: { a: 'b' }, ttl_seconds: 600 }
     const first = await getOrCreate(bob, ' web ', body)
@@ -46,7 +46,7 @@ describeOnBothDriversAtOnce('a sandbox by name', (driver) => {
     await bob.call('destroySandbox', one)
   })
 
-  test('concurrent requests for a name to two API processes get the same sandbox', async () => {
+  test('concurrent requests for the same name to two API processes return the same sandbox', async () => {
     const bob = await world.account()
     const answers = await Promise.all(
       Array.from({ length: 20 }, (_, n) => getOrCreate(bob, 'one', {}, { api: n % 2 })),
@@ -59,7 +59,7 @@ describeOnBothDriversAtOnce('a sandbox by name', (driver) => {
     await bob.call('destroySandbox', { params: { id: body.id } })
   })
 
-  test('a sandbox with a different image or environment is not returned, changed or replaced', async () => {
+  test('a request for a name fails and changes nothing if the sandbox has a different image or environment', async () => {
     await alice.call('updateSandbox', { params, body: { name: 'shared' } })
     const different: [Body, string[], string][] = [
       [{ image: 'other:1' }, ['image'], 'has a different image.'],
@@ -87,7 +87,7 @@ describeOnBothDriversAtOnce('a sandbox by name', (driver) => {
 
 const world = shareWorld({ env: { QUOTA_CONCURRENT_SANDBOXES: '10', SANDBOX_MAX_SECONDS: '1800' } })
 
-test('the lifetime and the metadata are not compared and not changed', async () => {
+test("a request for a name neither compares nor changes an existing sandbox's lifetime and metadata", async () => {
   const alice = await world.account()
   const { body } = await getOrCreate(alice, 'web', { metadata: { a: '1' }, ttl_seconds: 600 })
   const again = await getOrCreate(alice, 'web', { metadata: { a: '2' }, ttl_seconds: 60 })
@@ -96,7 +96,7 @@ test('the lifetime and the metadata are not compared and not changed', async () 
   expect(refused.problem).toMatchObject({ code: 'invalid_request', errors: [{ path: 'ttl_seconds' }] })
 })
 
-test('a destroyed or expired sandbox is not returned', async () => {
+test('a request for a name never returns a destroyed or expired sandbox', async () => {
   const alice = await world.account()
   const first = (await getOrCreate(alice, 'web')).body
   await alice.call('destroySandbox', { params: { id: first.id } })
@@ -107,7 +107,7 @@ test('a destroyed or expired sandbox is not returned', async () => {
   expect(new Set([first.id, second.id, third.body.id]).size).toBe(3)
 })
 
-test('returning a sandbox deletes the pods of expired sandboxes', async () => {
+test('a request that returns an existing sandbox also deletes the pods of expired sandboxes', async () => {
   await using slow = await startWorld({ env: { RECONCILE_INTERVAL_SECONDS: '3600' } })
   const alice = await slow.account()
   await getOrCreate(alice, 'web')
@@ -120,7 +120,7 @@ test('returning a sandbox deletes the pods of expired sandboxes', async () => {
   }, 10_000)
 })
 
-test('returns a sandbox even if the quotas are used up, but does not create one', async () => {
+test('returns an existing sandbox even when quotas are exhausted, but does not create a new one', async () => {
   const alice = await world.account()
   const { id } = (await getOrCreate(alice, 'web')).body
   const limit = (column: string, value: number) =>
@@ -136,7 +136,7 @@ test('returns a sandbox even if the quotas are used up, but does not create one'
   expect(used.code).toBe('monthly_usage_limit_reached')
 })
 
-test('of several active sandboxes with one name, the newest is returned', async () => {
+test('if several active sandboxes have the same name, the newest is returned', async () => {
   const alice = await world.account()
   const create = async (env: Record<string, string>) =>
     (await alice.call('createSandbox', { body: { name: 'web', env, ttl_seconds: 60 } })).body.id
@@ -147,7 +147,7 @@ test('of several active sandboxes with one name, the newest is returned', async 
   expect(refused.problem).toMatchObject({ code: 'sandbox_mismatch', sandbox_id: ids[1] })
 })
 
-test('each account has its own names', async () => {
+test('different accounts can use the same sandbox name', async () => {
   const [alice, bob] = [await world.account(), await world.account()]
   const ids = [(await getOrCreate(alice, 'web')).body.id, (await getOrCreate(bob, 'web')).body.id]
   expect(ids[0]).not.toBe(ids[1])
@@ -165,7 +165,7 @@ test.each([' ', 'x'.repeat(101), 'a\0b'])('rejects the name %j', async (name) =>
   expect(await expectRefusal(getOrCreate(alice, name))).toMatchObject({ status: 404, code: 'not_found' })
 })
 
-test('rejects a name in the body, and ignores an Idempotency-Key', async () => {
+test('a request for a name rejects a name in the body and ignores an Idempotency-Key', async () => {
   const alice = await world.account()
   const refused = await expectRefusal(getOrCreate(alice, 'web', { name: 'web' } as Body))
   expect(refused.problem).toMatchObject({ code: 'invalid_request', errors: [{ path: 'name' }] })
@@ -175,7 +175,7 @@ test('rejects a name in the body, and ignores an Idempotency-Key', async () => {
   expect(ids[0]).not.toBe(ids[1])
 })
 
-test('a request that waits for a starting sandbox creates a new one if the sandbox is destroyed', async () => {
+test('a request waiting for a sandbox to start creates a new sandbox if the starting one is destroyed', async () => {
   await using slow = await startWorld()
   const alice = await slow.account()
   // The worker is frozen, but its liveness timeout has not elapsed.
@@ -197,7 +197,7 @@ test('a request that waits for a starting sandbox creates a new one if the sandb
   expect(body.id).not.toBe(first.body.id)
 })
 
-test('the stored hash does not reveal the environment and is deleted with it', async () => {
+test('the stored hash of an environment does not reveal the environment and is deleted together with it', async () => {
   const alice = await world.account()
   const env = { PIN: '1234' }
   const ids = [
@@ -220,7 +220,7 @@ test('the stored hash does not reveal the environment and is deleted with it', a
   expect(await hashOf(ids[0]!)).toBeNull()
 })
 
-test('the environment of a sandbox that was created without a hash matches no environment', async () => {
+test('a sandbox created without an environment hash matches no requested environment', async () => {
   const alice = await world.account()
   const env = { A: 'a' }
   await getOrCreate(alice, 'web', { env })

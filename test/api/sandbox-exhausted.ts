@@ -43,7 +43,7 @@ export function testExhausted({ driver, env }: { driver: DriverName; env: Record
     await untilRefused('a command', exec)
   }
 
-  test('a sandbox at its process limit reports that on every route, and a reset keeps its files', async () => {
+  test('every route reports that a sandbox has reached its process limit, and a reset keeps the files', async () => {
     await sh('echo kept >kept')
     await fillUp()
     const count = async () => Number((await world.db.query('select count(*) from exec'))[0]!.count)

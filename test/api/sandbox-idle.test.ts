@@ -17,7 +17,7 @@ const env = { RECONCILE_INTERVAL_SECONDS: '0.5', QUOTA_CONCURRENT_SANDBOXES: '10
 describeOnBothDriversAtOnce('the idle timeout', (driver) => {
   const world = shareWorld({ driver, env })
 
-  test('an idle timeout is shown, changed and removed', async () => {
+  test('an idle timeout can be read, changed and removed', async () => {
     const alice = await world.account()
     const create = { body: { idle_timeout_seconds: 300 } }
     const { body: created } = await alice.call('createSandbox', create)
@@ -38,7 +38,7 @@ describeOnBothDriversAtOnce('the idle timeout', (driver) => {
     }
   })
 
-  test('a new idle timeout counts from the update', async () => {
+  test('a new idle timeout starts at the time of the update', async () => {
     const alice = await world.account()
     const { id } = (await alice.call('createSandbox')).body
     await age([id], '1 hour')
@@ -47,7 +47,7 @@ describeOnBothDriversAtOnce('the idle timeout', (driver) => {
     expect((await activeAt(id))!).toBeGreaterThanOrEqual(before)
   })
 
-  test('a use of the sandbox is recorded as activity, and a read of its state is not', async () => {
+  test('using a sandbox is recorded as activity, but reading its state is not', async () => {
     const alice = await world.account()
     const { id } = (await alice.call('createSandbox', { body: { idle_timeout_seconds: 86_400 } })).body
     const params = { id }
@@ -76,7 +76,7 @@ describeOnBothDriversAtOnce('the idle timeout', (driver) => {
     }
   })
 
-  test('ends only a sandbox that is not in use', async () => {
+  test('the idle timeout ends only sandboxes that are not in use', async () => {
     await stopPasses()
     const alice = await world.account()
     const create = async (idle_timeout_seconds?: number) =>
@@ -126,7 +126,7 @@ describeOnBothDriversAtOnce('the idle timeout', (driver) => {
       }, 30_000)
   })
 
-  test('a command for a sandbox that is being ended as idle either runs or is refused', async () => {
+  test('a command sent while its idle sandbox is being ended either runs or is refused', async () => {
     const alice = await world.account()
     const random = makeRandom(seed)
     const race = async () => {

@@ -91,7 +91,7 @@ describe('create', () => {
     [{ env: { A: 'x\0' } }, 'env.A'],
     [{ cpu: 8 }, 'cpu'],
     [[], ''],
-  ])('refuses %j and names the field', async (body, path) => {
+  ])('rejects the create request %j and names the invalid field', async (body, path) => {
     const alice = await world.account()
     await expect(alice.call('createSandbox', { body: body as never })).rejects.toMatchObject({
       status: 400,

@@ -64,7 +64,7 @@ describeOnBothDriversAtOnce('secrets', (driver) => {
     expect(await run('printf %s "$LONG" | wc -c')).toBe('32768\n')
   })
 
-  test('redacts secrets of 8 bytes or more in output, unless the request reveals them', async () => {
+  test('redacts secrets of 8 bytes or more in output, unless the request asks to reveal them', async () => {
     const { run, set } = await newOwner()
     await set('TOKEN', 'p4ssw0rd!')
     await set('SHORT', '1234567')
@@ -75,7 +75,7 @@ describeOnBothDriversAtOnce('secrets', (driver) => {
     expect(await run('printf p4ss; sleep 0.2; printf "w0rd!"; printf p4ss')).toBe('[secret TOKEN]p4ss')
   })
 
-  test('redacts a secret in event streams, background commands and terminals', async () => {
+  test('redacts a secret in event streams and in the output of background commands and terminals', async () => {
     const { alice, params, set } = await newOwner()
     await set('TOKEN', 'p4ssw0rd!')
     const command = 'printf p4ss; sleep 0.2; echo "w0rd!"'

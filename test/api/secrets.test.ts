@@ -36,7 +36,7 @@ test('a secret can be created, listed without its value, and deleted', async () 
   await expect(remove()).rejects.toMatchObject({ code: 'not_found' })
 })
 
-test('a secret can have one value for the account and one per sandbox', async () => {
+test('a secret can have one value for the account and a different value for each sandbox', async () => {
   const alice = await world.account()
   const [first, second] = [await insertSandbox(world, alice), await insertSandbox(world, alice)]
   await create(alice, 'TOKEN', 'old')
@@ -55,7 +55,7 @@ test('a secret can have one value for the account and one per sandbox', async ()
   }
 })
 
-test('a value that was sealed for one secret cannot be opened as a different secret', async () => {
+test('a value sealed for one secret cannot be opened as a different secret', async () => {
   const alice = await world.account()
   await create(alice, 'A', 'of a')
   await create(alice, 'B', 'of b')

@@ -82,12 +82,12 @@ test('requests in progress complete during shutdown, and their connections then 
   expect(await quick.json()).toMatchObject({ status: 'exited', stdout: 'late\n' })
 })
 
-test('a stopping process closes idle connections before it notifies running commands', () => {
+test('during shutdown, idle connections close before requests for running commands receive their error', () => {
   expect(unusedClosedFirst).toBe(true)
   expectDurationBelow(unusedClosedMs, 8_000)
 })
 
-test('after a shutdown error, a retry attaches to the command at another process', async () => {
+test('after a shutdown interrupts a request, a retry through another API process attaches to the same command', async () => {
   expect(json).toBeInstanceOf(Refusal)
   const { status, code, retryAfter, headers, problem } = json as Refusal
   expect([status, code, retryAfter, headers.get('connection')]).toEqual([503, 'unavailable', 1, 'close'])
@@ -102,7 +102,7 @@ test('after a shutdown error, a retry attaches to the command at another process
   expect((await again).body).toMatchObject({ id: running[0]!.id, status: 'exited', stdout: 'done\nx\n' })
 })
 
-test('during shutdown, an event stream closes and can be resumed elsewhere', async () => {
+test('during shutdown, an event stream closes and can be resumed through another API process', async () => {
   const seen = await events.rest()
   expect(seen.map(({ event }) => event)).toEqual(['start', 'stdout'])
   await alice.call('createFile', { params, body: { path: 'go', content: '', overwrite: true }, api: 1 })
@@ -122,7 +122,7 @@ test('during shutdown, a tool call returns a result that reports the shutdown', 
   })
 })
 
-test("during shutdown, a tool call's stream closes without a result if the client can resume it", async () => {
+test("during shutdown, a tool call's stream closes without a result if the client can resume the stream", async () => {
   expect(resumable).not.toContain('"result"')
   const [, eventId] = /^id: (.*)$/m.exec(resumable)!
   await alice.call('createFile', { params, body: { path: 'go', content: '', overwrite: true }, api: 1 })

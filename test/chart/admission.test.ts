@@ -318,7 +318,7 @@ describe.skipIf(!hasCluster || !hasHelm)(
         change: (pod) => (pod.spec.dnsConfig!.nameservers = ['1.1.1.1']),
         refusal: /spec\.dnsConfig have only the nameservers 192\.0\.2\.53/,
       },
-    ])('refuse to create a pod with $what', async ({ change, refusal }) => {
+    ])('the policies reject the creation of a pod with $what', async ({ change, refusal }) => {
       const pod = build()
       change(pod)
       await expect(chart.tryCreate(pod)).rejects.toThrow(refusal)

@@ -62,7 +62,7 @@ function unknownIn(expression: string, known: Map<string, Set<string>>): string[
   })
 }
 
-test('a new worker exports its counters of lost commands and orphans with the value 0', async () => {
+test('a new worker exports its lost-command and orphan counters with the value 0', async () => {
   const text = await openMetrics('worker').registry.metrics()
   expect(text).toMatch(/^sandlot_exec_seconds_count\{role="worker",status="lost"\} 0$/m)
   expect(text).toMatch(/^sandlot_reconcile_actions_total\{action="end orphan",role="worker"\} 0$/m)
@@ -130,7 +130,7 @@ describe.skipIf(!hasHelm)('the rendered alerts', () => {
       expect(annotations.runbook_url).toBe(`${runbooks}#${alert.toLowerCase()}`)
   })
 
-  test.skipIf(!promtool)('each alert fires only on its condition (needs promtool)', () => {
+  test.skipIf(!promtool)('each alert fires only when its condition is met (needs promtool)', () => {
     const folder = mkdtempSync(join(tmpdir(), 'sandlot-alerts-'))
     const check = (change: (rules: string) => string) => {
       writeFileSync(join(folder, 'rules.yaml'), change(dumpYaml(rulesOf())))

@@ -144,7 +144,7 @@ describe.skipIf(!hasHelm)('the chart, by helm', () => {
     { egress: 'internet', own: [] },
     { egress: 'internet', own: ['203.0.113.0/24', '2a00:1::/32'] },
     { egress: 'none', own: [] },
-  ])('the chart isolates sandboxes as npm run cluster does: $egress, $own', ({ egress, own }) => {
+  ])('the chart isolates sandboxes as `npm run cluster` does: $egress, $own', ({ egress, own }) => {
     const ranges = own.length > 0 ? [`sandboxes.ownRanges={${own.join(',')}}`] : []
     const objects = render(set('sandboxes.namespace=pods', `sandboxes.egress=${egress}`, ...ranges))
     const policies = buildPolicies('pods', egress, own, 'sandlot-system')

@@ -251,7 +251,7 @@ describe.skipIf(!hasCluster || !hasHelm || !image)('an installation under load',
     expect(load.wrong).toEqual([])
   })
 
-  test('after an uninstall, the release can be installed again, and its namespace deleted', async () => {
+  test('after an uninstall, the release can be installed again and its namespace can be deleted', async () => {
     await load.stop()
     const uninstall = async () => {
       await helm('uninstall', 'sandlot')

@@ -61,7 +61,7 @@ describe.skipIf(!hasCluster)('cluster failures', () => {
       },
     )
 
-    test("when no node has room, a pod fails after the timeout with the scheduler's message", async () => {
+    test("a pod for which no node has room fails after the timeout with the scheduler's message", async () => {
       const greedy = world.open({ SANDBOX_CPU: '500', SANDBOX_CPU_REQUEST: '500' })
       const pod = await greedy.create(request())
       const refusal = await greedy.ready(pod, AbortSignal.timeout(10_000)).catch((error) => error)
@@ -80,7 +80,7 @@ describe.skipIf(!hasCluster)('cluster failures', () => {
       await greedy.delete(pod)
     })
 
-    test('waiting for a pod fails when the pod is deleted in the meantime', async () => {
+    test('waiting for a pod fails if the pod is deleted in the meantime', async () => {
       const greedy = world.open({ SANDBOX_CPU: '500', SANDBOX_CPU_REQUEST: '500' })
       const pod = await greedy.create(request())
       const waiting = greedy.ready(pod, AbortSignal.timeout(patient(30_000))).catch((error) => error)
@@ -140,7 +140,7 @@ describe.skipIf(!hasCluster)('cluster failures', () => {
       expect((await process.ended).kind).toBeOneOf(['exited', 'lost'])
     })
 
-    test('the driver reports the death of a pod that someone other than Sandlot has deleted', async () => {
+    test('the driver reports the death of a pod that was deleted by someone other than Sandlot', async () => {
       const pod = await createReady()
       await world.api.deleteNamespacedPod({ name: pod.name, namespace: world.namespace })
       expect(await reportedDeath(pod.uid)).toEqual({ reason: 'pod_failed', detail: 'Deleted' })
@@ -170,7 +170,7 @@ describe.skipIf(!hasCluster)('cluster failures', () => {
     })
     afterAll(() => wire?.close())
 
-    test('pod deaths during an outage of the cluster connection are reported afterward', async () => {
+    test('pod deaths that occur while the cluster is unreachable are reported afterward', async () => {
       const pod = await createReady(far)
       wire.cut()
       await expect(far.ping()).rejects.toThrow(DriverUnavailable)
@@ -199,7 +199,7 @@ describe.skipIf(!hasCluster)('cluster failures', () => {
       await driver.delete(pod)
     })
 
-    test('if the connection breaks, a running process is reported as lost after its received output', async () => {
+    test('if the connection breaks, a running process is reported as lost and its output stream ends', async () => {
       const pod = await createReady(far)
       const process = await far.start(pod, shell('echo before; exec sleep 600'))
       expect(await firstLine(process.stdout)).toBe('before')
@@ -220,7 +220,7 @@ describe.skipIf(!hasCluster)('cluster failures', () => {
       expect(() => world.open({ KUBECONFIG })).toThrow(words)
     })
 
-    test('a driver can be opened with an unreachable server, and its calls then report it as unavailable', async () => {
+    test('a driver can be opened while the cluster is unreachable, and its calls report that the cluster is unavailable', async () => {
       const config = JSON.parse(await world.readKubeconfig())
       config.clusters[0].cluster.server = 'https://127.0.0.1:1'
       const lost = world.open({ KUBECONFIG: await world.keep(JSON.stringify(config)) })

@@ -163,7 +163,7 @@ describe.skipIf(!hasCluster)('cluster isolation', () => {
     await workers.delete(pod)
   })
 
-  test('running npm run cluster again with egress set to none blocks egress', async () => {
+  test('rerunning `npm run cluster` with egress set to none blocks egress', async () => {
     const prepare = (egress: Egress) =>
       installCluster({ kubeconfig: adminKubeconfig!, namespace: world.namespace, egress })
     const readRules = async () => {
@@ -186,7 +186,7 @@ describe.skipIf(!hasCluster)('cluster isolation', () => {
     await world.open({ KUBECONFIG: await world.keep(kubeconfig) }).ping()
   })
 
-  test('npm run cluster checks the process and file limits of every node', async () => {
+  test('`npm run cluster` checks the process and file limits of every node', async () => {
     const { items } = await world.api.listNode()
     // If a node does not answer, the required settings are reported.
     for (const gap of await findGaps(adminKubeconfig!, 256)) {

@@ -87,7 +87,7 @@ describe('local isolation', () => {
     expect(await run(driver, pod, shell(probe))).toMatchObject({ stdout: probed, code: 0 })
   })
 
-  test('only the local sandbox that has too many files is ended', async () => {
+  test('a local sandbox with too many files is ended without affecting other sandboxes', async () => {
     const more = { SANDBOX_INODES: '1000' }
     const fill = 'i=0; while [ $i -lt 1500 ]; do : >$i; i=$((i+1)); done; sleep 60'
     // The last path exceeds the maximum length.
@@ -133,7 +133,7 @@ describe('local isolation', () => {
     expect(readStat(agentPid(pod.name))![19]).not.toBe(agent[19])
   })
 
-  test("recreates a sandbox's pipes after they have been removed, closed or replaced", async () => {
+  test("recreates a sandbox's pipes after they are removed, closed or replaced", async () => {
     const { pod, driver } = await createReady()
     const folder = '/run/sandlot/pipes'
     for (const harm of [
@@ -204,7 +204,7 @@ describe.runIf(hasCgroups)('local limits', () => {
     expect(await run(driver, pod, shell('echo fine'))).toMatchObject({ stdout: 'fine\n' })
   })
 
-  test('a sandbox is reported as OOMKilled if its first process is killed for lack of memory', async () => {
+  test('a sandbox that has run out of memory is reported as OOMKilled when its first process is killed', async () => {
     const { pod, driver } = await createReady({ more })
     await run(driver, pod, shell('head -c 300000000 /dev/zero | tail -c 300000000 | wc -c'))
     killFirstProcess(pod.name)

@@ -8,7 +8,7 @@ import { buildFilter } from '../../workers/drivers/local/seccomp.ts'
 const limits = { cpu: 0.5, memory: 2 ** 29, pids: 280 }
 
 describe('control groups', () => {
-  test("version 2 cgroups are created below the process's own cgroup if possible, or else at the root", () => {
+  test("version 2 cgroups are created below the process's own cgroup if possible, otherwise at the root", () => {
     const mounts = 'proc /proc proc rw 0 0\ncgroup2 /sys/fs/cgroup cgroup2 rw,nosuid 0 0\n'
     expect(listCgroupParents('0::/user.slice/a.scope\n', mounts)).toEqual([
       { version: 2, folder: '/sys/fs/cgroup/user.slice/a.scope', controllers: ['cpu', 'memory', 'pids'] },
@@ -132,7 +132,7 @@ describe('the system call filter', () => {
     })
   })
 
-  test('no system call filter exists for an unknown processor', () => {
+  test('no system call filter exists for an unknown processor architecture', () => {
     expect(buildFilter('riscv64')).toBeUndefined()
   })
 

@@ -56,7 +56,7 @@ describe('workers that die', () => {
     await openDriver().driver.delete({ name: podName(sandboxId) })
   })
 
-  test('if a worker dies during a create, a different worker completes or cleans up the create', async () => {
+  test('if a worker dies while creating a sandbox, a different worker can complete or delete the sandbox', async () => {
     const { driver } = openDriver()
     // The time of death is random. The soak tests every millisecond.
     for (let ms = 0; ms < 24; ms += isSoak ? 1 : 3) {
@@ -81,7 +81,7 @@ describe('workers that die', () => {
     expect(readdirSync(directory).filter((name) => name.startsWith('sbx-'))).toEqual([])
   })
 
-  test('workers that concurrently create the same sandbox end up with only one', async () => {
+  test('workers that concurrently create the same sandbox create only one pod', async () => {
     const sandboxId = newSandboxId()
     const workers = [1, 2, 3].map(() => startWorker({ sandboxId }))
     for (const worker of workers) await worker.line()

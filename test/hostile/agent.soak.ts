@@ -20,23 +20,26 @@ const floods = {
   'lines that take a slot': { started: true, role: 'stdout', endless: Buffer.from('1\n') },
 } as const
 
-test.each(Object.entries(floods))("an agent's endless %s do not slow other sandboxes", async (_, flood) => {
-  await withNeighbour(
-    world,
-    async ({ params, sh }) => {
-      const sent = await replaceAgent(agentSocketOf(world, params.id), flood)
-      const until = performance.now() + seconds * 1_000
-      await Promise.all(
-        Array.from({ length: callers }, async () => {
-          while (performance.now() < until) {
-            await Promise.all([sh('true', { timeout_ms: 2_000 }).catch(() => {}), sleep(pauseMs)])
-          }
-        }),
-      )
-      const mebibytes = sent.reduce((sum, bytes) => sum + bytes, 0) / 1024 / 1024
-      console.info(`${sent.length} connections, ${mebibytes.toFixed(0)} MiB sent`)
-      expect(sent.length).toBeGreaterThan(0)
-    },
-    bounds,
-  )
-})
+test.each(Object.entries(floods))(
+  "an agent's endless %s do not slow down other sandboxes",
+  async (_, flood) => {
+    await withNeighbour(
+      world,
+      async ({ params, sh }) => {
+        const sent = await replaceAgent(agentSocketOf(world, params.id), flood)
+        const until = performance.now() + seconds * 1_000
+        await Promise.all(
+          Array.from({ length: callers }, async () => {
+            while (performance.now() < until) {
+              await Promise.all([sh('true', { timeout_ms: 2_000 }).catch(() => {}), sleep(pauseMs)])
+            }
+          }),
+        )
+        const mebibytes = sent.reduce((sum, bytes) => sum + bytes, 0) / 1024 / 1024
+        console.info(`${sent.length} connections, ${mebibytes.toFixed(0)} MiB sent`)
+        expect(sent.length).toBeGreaterThan(0)
+      },
+      bounds,
+    )
+  },
+)

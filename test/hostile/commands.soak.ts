@@ -14,7 +14,7 @@ const endure = async ({ sh }: Tenant, script: string, timeout_ms = 2_500) => {
   return result
 }
 
-test("exhausting a sandbox's processes, memory and disk does not slow other sandboxes", async () => {
+test("exhausting a sandbox's processes, memory and disk does not slow down other sandboxes", async () => {
   await withNeighbour(world, async (hostile) => {
     await endure(hostile, 'bomb() { bomb | bomb & }; bomb; sleep 2')
     await endure(hostile, 'tail /dev/zero')
@@ -37,7 +37,7 @@ const prints: Record<string, string> = {
   'and kills its shell': 'echo before; kill -9 $PPID $$',
 }
 
-test('commands with hostile output end with an exit status and do not slow other sandboxes', async () => {
+test('commands with hostile output end with an exit status and do not slow down other sandboxes', async () => {
   const { result } = await withNeighbour(world, async (hostile) => {
     const kinds = Object.entries(prints)
     const results = await Promise.all(
@@ -58,7 +58,7 @@ test('commands with hostile output end with an exit status and do not slow other
   expect(result['through children that outlive it']).toMatchObject({ status: 'exited', exit_code: 4 })
 })
 
-test('commands at the maximum number and size do not slow other sandboxes', async () => {
+test('the maximum number of commands of the maximum size does not slow down other sandboxes', async () => {
   await withNeighbour(world, async ({ account, params, exec }) => {
     const argument = 'x'.repeat(100_000)
     const most = Array.from({ length: 18 }, () => argument)
@@ -81,7 +81,7 @@ test('commands at the maximum number and size do not slow other sandboxes', asyn
   })
 })
 
-test('redacting the maximum number of secrets does not slow other sandboxes', async () => {
+test('redacting the maximum number of secrets does not slow down other sandboxes', async () => {
   const { result } = await withNeighbour(world, async ({ account, exec }) => {
     const value = (index: number) => `${index}-`.repeat(400).slice(0, 1_000)
     for (let index = 0; index < limits.secrets; index++) {

@@ -29,7 +29,7 @@ describe.concurrent('unauthenticated clients', () => {
   test.each([
     ['without further data', ''],
     ['with bytes after its headers', 'x'.repeat(100_000)],
-  ])('closes a rejected WebSocket %s, even if its client keeps it open', async (_, behind) => {
+  ])('closes a rejected WebSocket %s, even if the client keeps its side open', async (_, behind) => {
     const refusals = ports().map(async ([, url]) => {
       const open = ['/attach', attachPath].flatMap((path) =>
         Array.from({ length: 20 }, () => openRaw(url, headOf('GET', path, upgrade) + behind)),
@@ -42,7 +42,7 @@ describe.concurrent('unauthenticated clients', () => {
     await Promise.all(refusals)
   })
 
-  test('a connection that breaks at any point does not affect others', async () => {
+  test('a connection that breaks at any point does not affect other connections', async () => {
     const json = { 'content-type': 'application/json', 'content-length': 1000 }
     const beginnings = [
       '',
@@ -115,7 +115,7 @@ describe.concurrent('unauthenticated clients', () => {
     for (const { socket } of [refused, asking]) socket.destroy()
   })
 
-  test('a client can leave only a limited number of responses unread, for a limited time', async () => {
+  test('a client can leave only a limited number of responses unread, and only for a limited time', async () => {
     const [alice, bob] = [await world.account(), await world.account()]
     const { body: sandbox } = await alice.call('createSandbox')
     const params = { id: sandbox.id }

@@ -23,7 +23,7 @@ const glob = async ({ account, params }: Tenant, pattern: string) => {
 
 const jsonBytes = (value: unknown) => Buffer.byteLength(JSON.stringify(value))
 
-test('a search through thousands of deep paths is limited and does not slow other sandboxes', async () => {
+test('a search through thousands of deep paths is limited and does not slow down other sandboxes', async () => {
   const [tooDeep, deep] = await withNeighbour(world, async (hostile) => {
     // Paths in `a` exceed the Linux limit. Paths in `b` are as long as the limit allows.
     await prepare(hostile, `${deepTree('a', 220, 2_000)}; ${deepTree('b', 15, 3_000)}`)

@@ -19,7 +19,7 @@ async function limit({ id }: Account): Promise<void> {
   await sleep(1_000)
 }
 
-test('200 idle connections and 50 with very large headers do not slow other accounts', async () => {
+test("200 idle connections and 50 connections with very large headers do not slow down other accounts' requests", async () => {
   await withNeighbour(world, async ({ account, params }) => {
     const silent = Array.from({ length: 200 }, () => openRaw(world.url()))
     const half = Array.from({ length: 50 }, () =>
@@ -42,7 +42,7 @@ test('200 idle connections and 50 with very large headers do not slow other acco
   })
 })
 
-test('400 create requests above the quota do not slow other accounts', async () => {
+test("400 create requests above the quota do not slow down other accounts' requests", async () => {
   await withNeighbour(world, async ({ account }) => {
     await account.call('createSandbox')
     await limit(account)
@@ -58,7 +58,7 @@ test('400 create requests above the quota do not slow other accounts', async () 
   })
 })
 
-test('endless MCP messages, including tool lists and cancelled calls, do not slow other accounts', async () => {
+test("endless MCP messages, including tool lists and cancelled calls, do not slow down other accounts' requests", async () => {
   await withNeighbour(world, async ({ account, params }) => {
     await limit(account)
     const send = async (message: unknown) => {

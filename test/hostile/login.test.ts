@@ -41,7 +41,7 @@ const floodLogins = () =>
   network.map((from) => logIn({ email: `${randomUUID()}@example.com`, password: wrong }, from))
 const statuses = (answers: TimedAnswer[]) => answers.map(({ status }) => status)
 
-test('90 logins from 90 addresses do not delay a known client', async () => {
+test('90 logins from 90 addresses do not delay a login from a known client', async () => {
   const alice = await world.account()
   const idle = await logIn(alice, '127.0.2.1')
   expect(idle.status).toBe(200)
@@ -60,7 +60,7 @@ test('90 logins from 90 addresses do not delay a known client', async () => {
   expectDurationBelow(Math.max(...answers.map(({ ms }) => ms)), 20_000)
 })
 
-test('wrong passwords for an email are limited without affecting the owner', async () => {
+test('logins with wrong passwords are limited per email address without locking out the owner', async () => {
   const alice = await world.account()
   const home = '127.0.4.1'
   expect((await logIn(alice, home)).status).toBe(200)
@@ -87,7 +87,7 @@ test('wrong passwords for an email are limited without affecting the owner', asy
   expect((await logIn(alice, home)).status).toBe(200)
 })
 
-test("an attacker cannot craft email values that use up the bucket of an owner's address", async () => {
+test("crafted email values cannot use up the rate limit bucket of an owner's known address", async () => {
   const alice = await world.account()
   const home = '127.0.5.1'
   expect((await logIn(alice, home)).status).toBe(200)

@@ -5,7 +5,7 @@ import { withNeighbour } from './neighbour.ts'
 
 const world = shareWorld()
 
-test('30 commands do not slow other accounts even if their secrets are slow to match', async () => {
+test("30 commands whose secrets are slow to match do not slow down other accounts' requests", async () => {
   await withNeighbour(world, async ({ account, sh }) => {
     for (let index = 0; index < 15; index++) {
       const end = String.fromCharCode(97 + index)

@@ -74,7 +74,7 @@ beforeAll(() => {
   workerPort = Number(new URL(world.workers[0]!.callsUrl).port)
 })
 
-test('no calls are sent to a worker without a validly signed registry entry', async () => {
+test('no RPCs are sent to a worker without a validly signed registry entry', async () => {
   using spy = await eavesdrop()
   const url = `http://127.0.0.1:${spy.port}`
   const [id, forged] = [newWorkerId(), newWorkerId()]
@@ -100,7 +100,7 @@ test('no calls are sent to a worker without a validly signed registry entry', as
   await world.redis.hdel('sandlot:workers', id, forged)
 })
 
-test('no call reaches an attacker who replays a registry entry', async () => {
+test('no RPC reaches an attacker who replays a registry entry', async () => {
   using spy = await eavesdrop()
   const { rpcKeys } = world.settings
   // An attacker at a worker's address has a valid entry, but not the key.
@@ -143,7 +143,7 @@ test('no call reaches an attacker who replays a registry entry', async () => {
   }
 })
 
-test('a call cannot be read, changed or replayed in transit', async () => {
+test('an RPC cannot be read, changed or replayed in transit', async () => {
   let mode: 'pass' | 'alter' = 'pass'
   const ways = new Map<Socket, Socket>()
   using wire = await eavesdrop((socket, bytes) => {

@@ -9,7 +9,7 @@ import { withNeighbour } from './neighbour.ts'
 const world = shareWorld()
 const bounds = { growthMiB: 200 }
 
-test('100 clients attached to endless output do not slow other accounts', async () => {
+test("100 clients attached to endless output do not slow down other accounts' requests", async () => {
   await withNeighbour(
     world,
     async ({ account, params }) => {
@@ -34,7 +34,7 @@ test('100 clients attached to endless output do not slow other accounts', async 
   )
 })
 
-test('frequently changing secrets do not slow other accounts', async () => {
+test("frequently changing secrets do not slow down other accounts' requests", async () => {
   await withNeighbour(
     world,
     async ({ account, params }) => {
@@ -61,7 +61,7 @@ test('frequently changing secrets do not slow other accounts', async () => {
   )
 })
 
-test('highly compressed bodies for every route that accepts one do not slow other accounts', async () => {
+test("sending highly compressed bodies to every route that accepts a body does not slow down other accounts' requests", async () => {
   await withNeighbour(
     world,
     async ({ account }) => {
@@ -77,7 +77,7 @@ test('highly compressed bodies for every route that accepts one do not slow othe
   )
 })
 
-test('6,000 unknown API keys do not slow other accounts', async () => {
+test("6,000 unknown API keys do not slow down other accounts' requests", async () => {
   await withNeighbour(
     world,
     async () => {

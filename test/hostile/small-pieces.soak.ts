@@ -64,7 +64,7 @@ const report = ({ sentMiB, slowestHealthMs }: Awaited<ReturnType<typeof flood>>)
   expect(slowestHealthMs).toBeLessThan(1_000)
 }
 
-test('pipelined requests without a credential do not slow other accounts', async () => {
+test("pipelined requests without a credential do not slow down other accounts' requests", async () => {
   await withNeighbour(
     world,
     async () => report(await flood(4, '', headOf('GET', '/x').repeat(2_000))),
@@ -72,7 +72,7 @@ test('pipelined requests without a credential do not slow other accounts', async
   )
 })
 
-test('a login in one-byte chunks does not slow other accounts', async () => {
+test("a login in one-byte chunks does not slow down other accounts' requests", async () => {
   const head = headOf('POST', '/v1/auth/login', json)
   await withNeighbour(world, async () => report(await flood(4, head, oneByteChunks)), bounds)
 })
@@ -80,7 +80,7 @@ test('a login in one-byte chunks does not slow other accounts', async () => {
 test.each([
   ['raw file', 'PUT', 'files/raw?path=x'],
   ['file in JSON', 'POST', 'files/create'],
-])('a %s in one-byte chunks does not slow other accounts', async (_, method, route) => {
+])("a %s in one-byte chunks does not slow down other accounts' requests", async (_, method, route) => {
   await withNeighbour(
     world,
     async ({ account, params }) => {

@@ -59,8 +59,8 @@ describe('bodies in one-byte chunks', () => {
     ['of a login', 'POST', () => '/v1/auth/login', () => json],
     ['of a file in JSON', 'POST', () => `/v1/sandboxes/${params.id}/files/create`, authorized],
     ['of a raw file', 'PUT', () => `/v1/sandboxes/${params.id}/files/raw?path=x`, authorized],
-    ['of a route without a body', 'GET', () => `/v1/sandboxes/${params.id}`, authorized],
-  ])('closes the connection for one-byte chunks %s', async (_, method, path, headers) => {
+    ['of a GET request', 'GET', () => `/v1/sandboxes/${params.id}`, authorized],
+  ])('closes a connection that sends the body %s in one-byte chunks', async (_, method, path, headers) => {
     const connection = openRaw(world.url(), headOf(method, path(), headers()) + pieces)
     await connection.closed
     expect(connection.text()).toBe('')
@@ -132,7 +132,7 @@ describe('the chunk limit', () => {
     for (let piece = 0; piece < 100_000; piece++) expect(isExceededBy(16)).toBe(false)
   })
 
-  test('the chunk limit allows 200 one-byte chunks per second for a day, but not 400 for 30 seconds', () => {
+  test('the chunk limit allows 200 one-byte chunks per second for a day, but not 400 per second for 30 seconds', () => {
     const day = 24 * 60 * 60
     let now = 0
     const slow = makeChunkLimit(() => now)

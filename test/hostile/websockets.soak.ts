@@ -132,7 +132,7 @@ const floods: [name: string, flood: Flood][] = [
   ],
 ]
 
-test.each(floods)('a flood of %s does not slow other accounts', async (name, each) => {
+test.each(floods)("a flood of %s does not slow down other accounts' requests", async (name, each) => {
   const measured = await withNeighbour(world, (hostile) => watched(() => flood(hostile, each)), bounds)
   const { slowestMs, maxHeld, result } = measured.result
   console.info(

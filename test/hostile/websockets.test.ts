@@ -122,7 +122,7 @@ test('a WebSocket handles about one frame per event loop iteration', async () =>
   expect(memoryBudget.sums.websockets).toBe(0)
 })
 
-test('of many pings in quick succession, only some get a pong, including the latest', async () => {
+test('of many pings in quick succession, only some receive a pong, including the latest', async () => {
   const { client } = await serveOne()
   for (let number = 1; number <= 5_000; number++) client.socket.write(frame('ping', `ping ${number}.`))
   await world.eventually(() => client.text().includes('ping 5000.'), 20_000)

@@ -51,7 +51,7 @@ test('exactly one of many processes takes over the lock of a dead process', asyn
   expect(racers.filter(({ words }) => words.includes('won'))).toHaveLength(1)
 })
 
-test('a default port changes if the user has set a different setting to the same port', async () => {
+test('a default port changes if the user has assigned that port to a different setting', async () => {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as { port: number }

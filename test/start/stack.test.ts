@@ -39,7 +39,7 @@ const nowhere = {
 
 // Concurrent, because the tests mostly wait and use separate clones.
 describeConcurrently('a first start', () => {
-  test('npm start runs the release command and then all processes', async () => {
+  test('`npm start` runs the release command and then starts all processes', async () => {
     await using clone = new Clone()
     const stack = clone.start()
     const [, url] = await stack.ready()
@@ -94,7 +94,7 @@ describeConcurrently('a first start', () => {
     },
   )
 
-  test('a cluster that cannot be used is reported before any process starts', async () => {
+  test('an unusable cluster is reported before any process starts', async () => {
     await using clone = new Clone()
     const stack = clone.start({ KUBECONFIG: join(clone.folder, 'none') })
     expect(await stack.exit).toBe(2)
@@ -166,7 +166,7 @@ describeConcurrently('a later start', () => {
     })
   })
 
-  test('no processes start if the release command fails', async () => {
+  test('no process starts if the release command fails', async () => {
     await using clone = await startedBefore(usualProcfile.replace('echo released', 'echo no good; exit 3'))
     const stack = clone.start()
     expect(await stack.exit).toBe(1)
@@ -214,7 +214,7 @@ describeConcurrently('a later start', () => {
     })
   })
 
-  test('npm start gives additional workers and APIs their own names and ports', async () => {
+  test('`npm start` gives additional workers and APIs their own names and ports', async () => {
     await using clone = await startedBefore()
     writeFileSync(join(clone.folder, '.env'), 'APIS=2\nWORKERS=7\n')
     const stack = clone.start({}, [process.execPath, 'scripts/start.mjs', '--workers', '2'])
@@ -223,7 +223,7 @@ describeConcurrently('a later start', () => {
       await stack.waitForOutput(new RegExp(`^${name} +\\| \\w+ listens`, 'm'))
   })
 
-  test('npm start works in a clone whose path contains spaces', async () => {
+  test('`npm start` works in a clone whose path contains spaces', async () => {
     const parent = makeRunFolder('beside-')
     try {
       mkdirSync(join(parent, 'my'))

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { root } from '../../scripts/root.mjs'
 import { onlyLocal, suites } from '../../vitest.soak.config.ts'
 
-test('--driver kubernetes skips exactly those suites that need the local driver', () => {
+test('--driver kubernetes skips exactly the suites that need the local driver', () => {
   const read = (file: string) => readFileSync(join(root, file), 'utf8')
   const knowsCluster = (file: string) => {
     const own = read(file)

@@ -110,7 +110,7 @@ test('when the total output exceeds the limit, the output of the largest account
     })
 })
 
-test('a command stays pending until a client receives its exit status or a timeout expires', async () => {
+test('a finished command stays pending until a client receives its exit status or a timeout expires', async () => {
   const commands = new Commands({ has: () => false }, memoryBudget)
   const command = makeCommand()
   commands.add(command)

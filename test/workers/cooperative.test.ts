@@ -29,7 +29,7 @@ async function longestRound(work: () => Promise<unknown>): Promise<number> {
   return longest
 }
 
-test('cooperative work regularly yields to the event loop, however much work there is', async () => {
+test('cooperative work regularly yields to the event loop, no matter how much work there is', async () => {
   const content = Buffer.alloc(limits.editBytes / 2, 'a')
   const replaced = () =>
     runCooperatively('alice', replaceExact(content, { old: 'a', new: 'bc', replaceAll: true }))
@@ -41,7 +41,7 @@ test('cooperative work regularly yields to the event loop, however much work the
   expect(Math.min(...ms)).toBeLessThan(30)
 })
 
-test('accounts are served round-robin, so a small task does not wait for large ones', async () => {
+test("accounts are served round-robin, so a small task does not wait for other accounts' large tasks", async () => {
   const ended: string[] = []
   const run = (account: string, steps: number) =>
     runCooperatively(

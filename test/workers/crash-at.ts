@@ -35,7 +35,7 @@ export function describeCrashes(driverName: DriverName, points: readonly PodCras
     await world[Symbol.asyncDispose]()
   })
 
-  test.each(points)('rows and pods agree after a crash at "%s" and a Redis flush', async (point) => {
+  test.each(points)('rows and pods agree after a worker crash at "%s" and a Redis flush', async (point) => {
     const alice = await world.account()
     // The TTL must not end the sandbox before the crash point.
     const noSweep: Record<string, string> = point.startsWith('expire')

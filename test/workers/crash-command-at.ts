@@ -60,7 +60,7 @@ export function describeCommandCrashes(driver: DriverName, points: readonly Comm
   afterAll(() => world?.[Symbol.asyncDispose]())
 
   test.each(points)(
-    'the reported exit status stays, and no process remains, after a worker crash at "%s"',
+    'a worker crash at "%s" changes no reported exit status and leaves no process behind',
     async (point) => {
       const { request, told, hasRun } = crashes[point]
       const alice = await world.account()

@@ -74,7 +74,7 @@ async function expectEnds(told: Awaited<ReturnType<typeof runTen>>) {
   for (const { id, exit_code } of told) expect(known.get(id)).toEqual({ status: 'exited', exit_code })
 }
 
-test('exit statuses that a PostgreSQL crash has lost are written again', async () => {
+test('exit statuses lost in a PostgreSQL crash are written again', async () => {
   const told = await runTen((command) => alice.call('execCommand', { params, body: { command } }))
   await crash(world)
   await world.eventually(async () => {
@@ -83,7 +83,7 @@ test('exit statuses that a PostgreSQL crash has lost are written again', async (
   }, soonMs)
 })
 
-test('a command with an Idempotency-Key runs only once despite a crash', async () => {
+test('a command with an Idempotency-Key runs only once, even if PostgreSQL crashes', async () => {
   for (const key of ['one', 'two', 'three']) {
     const background = { background: true }
     const { body } = await start(key, `echo x >> ran-${key}; sleep 600`, background)

@@ -16,7 +16,7 @@ const lostWithinMs = 5_000
 describeOnBothInSoak('a worker that freezes while commands are running', (driver) => {
   const world = shareWorld({ driver })
 
-  test('when a worker resumes, a command that was reported as lost stays lost and is killed', async () => {
+  test('when a frozen worker resumes, its commands that were reported as lost stay lost and are killed', async () => {
     const alice = await world.account()
     const params = { id: (await alice.call('createSandbox')).body.id }
     const command = 'echo a; exec sleep 4322'
@@ -60,7 +60,7 @@ describeOnBothInSoak('a worker that freezes while commands are running', (driver
     await check()
   })
 
-  test("clients that are waiting for a frozen worker's commands receive `lost`", async () => {
+  test("clients waiting for a frozen worker's commands receive the status `lost`", async () => {
     const alice = await world.account()
     const params = { id: (await alice.call('createSandbox')).body.id }
     const run = (body: object) => alice.call('execCommand', { params, body: body as never })

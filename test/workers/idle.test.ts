@@ -71,7 +71,7 @@ test.each<[string, Sandbox, string | undefined]>([
   expect(await reasonOf(await insert(sandbox))).toBe(reason)
 })
 
-test('keeps a sandbox while a command runs in it, and until the timeout after the last command', async () => {
+test('keeps a sandbox while a command is running, and until the idle timeout after the last command', async () => {
   const running = await insert()
   await insertExec(running, { seconds: 1 })
   await insertExec(running, {})
@@ -85,7 +85,7 @@ test('keeps a sandbox while a command runs in it, and until the timeout after th
   expect(await reasonOf(old)).toBe('idle')
 })
 
-test('records activity at most once in ten seconds, and only with an idle timeout', async () => {
+test('records activity at most once every ten seconds, and only for sandboxes with an idle timeout', async () => {
   const stale = await insert({ active: 10 })
   const recent = await insert({ active: 9.999 })
   const justReady = await insert({ ready: 9.999 })
@@ -98,7 +98,7 @@ test('records activity at most once in ten seconds, and only with an idle timeou
   expect(activity).toEqual([ago(0), ago(9.999), null, null])
 })
 
-test('a use and the end of an idle sandbox exclude each other', async () => {
+test('using an idle sandbox and ending it are mutually exclusive', async () => {
   const lock = 60_000
   await using race = await openRace({ ...requestTimeouts, lock, statement: lock, answer: lock })
   const used = await insert()
@@ -144,7 +144,7 @@ async function openRace(timeouts: typeof requestTimeouts) {
   }
 }
 
-test('a worker records the sandboxes that it is using', async () => {
+test('a worker records activity for the sandboxes that it is using', async () => {
   const activity = new Activity()
   const [used, other] = [await insert(), await insert()]
   const end = activity.begin(used)
@@ -160,7 +160,7 @@ test('a worker records the sandboxes that it is using', async () => {
   expect((await findRemainingTime(db, used))!.active_at).toBeNull()
 })
 
-test('activity is steady once a worker has recorded it for 20 s without a failure', async () => {
+test("a worker's activity records count as steady after 20 s without a failure", async () => {
   const unreachable = openDatabase('postgres://127.0.0.1:1/sandlot')
   afterAll(() => unreachable.close())
   let time = 0

@@ -66,7 +66,7 @@ describe.concurrent('unregistered workers', () => {
   const world = shareWorld({ workers: 0 })
   beforeAll(() => world.startWorker(defaultLiveness))
 
-  test('orphaned commands in an unreachable pod do not delay killing those in other pods', async () => {
+  test('orphaned commands in an unreachable pod do not delay the killing of orphaned commands in other pods', async () => {
     const alice = await world.account()
     const [far, near] = [(await alice.call('createSandbox')).body, (await alice.call('createSandbox')).body]
     const { countOf } = inside(alice, near)

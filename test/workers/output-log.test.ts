@@ -84,7 +84,7 @@ test('a command blocks while a reader has too much unread output', async () => {
   expect(await isWaiting(fifth)).toBe(false)
 })
 
-test('many small writes use little more memory than the bytes that they contain', async () => {
+test('many small writes use little more memory than the bytes written', async () => {
   const log = new OutputLog()
   for (let round = 0; round < 200_000; round++) await log.append('stdout', Buffer.from('x'))
   const items = (log as unknown as { blocks: unknown[] }).blocks.length
@@ -163,7 +163,7 @@ test('a reader receives exactly the output that follows its offset', async () =>
   )
 })
 
-test('a reader at an offset that never existed skips that many bytes and ends at the correct offset', async () => {
+test('a reader that starts at an offset that never existed skips that many bytes and ends at the correct offset', async () => {
   const log = new OutputLog()
   for (let round = 0; round < 100; round++)
     await log.append(round % 2 ? 'stdout' : 'stderr', Buffer.from('ab'))
@@ -204,7 +204,7 @@ test.each([
   expect(command.log.total.stdout + command.log.total.stderr).toBe(100_000)
 })
 
-test('output that alternates between streams counts with the memory that it uses', async () => {
+test('output that alternates between streams is counted by the memory that it uses', async () => {
   const log = new OutputLog()
   const most = 128 * 1024
   log.limitUnread(most)

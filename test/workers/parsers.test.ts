@@ -93,7 +93,7 @@ test('pending bytes arrive completely and in order for any chunk size', async ()
   )
 })
 
-test('bytes that arrive one at a time use little more memory than their number', () => {
+test('bytes that arrive one at a time are stored without much memory overhead', () => {
   const make = outputsOf({ pause() {}, resume() {} }, 256 * 1024)
   const measure = () => {
     const output = make()

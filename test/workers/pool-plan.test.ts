@@ -26,7 +26,7 @@ const planned = (rows: WarmPod[], size: number, changes: Partial<Situation> = {}
 }
 const nothing = { remove: [], resume: [], add: [] }
 
-test('a pool that is too small is filled by a few starts at a time', () => {
+test('a pool that is too small is filled a few pods at a time', () => {
   expect(planned([pod('1'), pod('2')], 2)).toEqual(nothing)
   expect(planned([pod('1'), starting('2', 1)], 3)).toEqual({ ...nothing, add: ['a'] })
   expect(planned([pod('1'), starting('2', 1)], 9).add).toHaveLength(2)
@@ -74,7 +74,7 @@ test('the pool refill waits while pods for clients are starting, but not indefin
   expect(allowedStarts(40, 1, 10_000)).toBe(1)
 })
 
-test("a pool's size is its largest burst plus a quarter, within the limits", () => {
+test("a pool's size is its largest burst plus 25 %, within the limits", () => {
   const size = (busiest: number) => sizeFor({ min: 2, max: 10 }, busiest)
   expect([0, 1, 2, 4, 7, 8, 1_000].map(size)).toEqual([2, 2, 3, 5, 9, 10, 10])
 })

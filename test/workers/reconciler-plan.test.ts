@@ -92,7 +92,7 @@ test('the plan ends a sandbox whose pod died, and records why the pod died', () 
   expect(decided([row({})], [pod({ death })])).toEqual([{ kind: 'end', sandboxId: 'sbx_1', ...death }])
 })
 
-test("a sandbox whose pod died long before the sandbox's TTL does not count as expired", () => {
+test("a sandbox whose pod died long before the sandbox's expiry does not count as expired", () => {
   const expired = { reason: 'expired', detail: 'DeadlineExceeded' } as const
   const end = (left: number, claim?: 'unused') => {
     const changes = { expires_at: ago(-left), ...(claim && { claim, pod_name: 'sbx-1', pod_uid: 'u1' }) }
@@ -139,7 +139,7 @@ test('the plan assigns an unassigned claimed pod, unless its assignment is in pr
   expect(decided([claimed({ created_at: ago(4) })], [warmState()])).toEqual([])
 })
 
-test('the plan replaces a claimed pod that died unused', () => {
+test('the plan replaces a claimed pod that died before its first use', () => {
   const replace = [{ kind: 'replace', sandboxId: 'sbx_1', missingPod: 'warm-1' }]
   expect(decided([claimed()], [warmState({ death })])).toEqual(replace)
   expect(decided([claimed()], [])).toEqual(replace)

@@ -27,21 +27,21 @@ async function redact(
 test.each([
   ['a value', { A: 'p4ssw0rd!' }, 'it is p4ssw0rd!, yes', 'it is [secret A], yes'],
   ['a value alone', { A: 'p4ssw0rd!' }, 'p4ssw0rd!', '[secret A]'],
-  ['two in a row', { A: 'p4ssw0rd!' }, 'p4ssw0rd!p4ssw0rd!', '[secret A][secret A]'],
+  ['two values in a row', { A: 'p4ssw0rd!' }, 'p4ssw0rd!p4ssw0rd!', '[secret A][secret A]'],
   ['a value of 8 bytes', { A: '12345678' }, '0123456789', '0[secret A]9'],
-  ['a value of 7 bytes not', { A: '1234567' }, '01234567', '01234567'],
-  ['8 bytes in 4 characters', { A: 'éàüö' }, 'éàüö', '[secret A]'],
-  ['a value that begins in vain first', { A: 'aab-aab-aac' }, 'aab-aab-aab-aac', 'aab-[secret A]'],
-  ['the longer of two', { A: 'abcdefgh', B: 'abcdefghij' }, 'abcdefghij abcdefghx', '[secret B] [secret A]x'],
-  ['one inside another', { A: 'cdefghij', B: 'abcdefghijkl' }, 'abcdefghijkl', '[secret B]'],
+  ['a value of 7 bytes, which is too short', { A: '1234567' }, '01234567', '01234567'],
+  ['a value of 4 characters in 8 bytes', { A: 'éàüö' }, 'éàüö', '[secret A]'],
+  ['a value after an incomplete one', { A: 'aab-aab-aac' }, 'aab-aab-aab-aac', 'aab-[secret A]'],
+  ['a value and its prefix', { A: 'abcdefgh', B: 'abcdefghij' }, 'abcdefghij abcdefghx', '[secret B] [secret A]x'],
+  ['a value inside another', { A: 'cdefghij', B: 'abcdefghijkl' }, 'abcdefghijkl', '[secret B]'],
   [
     'a value inside another that is incomplete',
     { A: 'cdefghij', B: 'abcdefghijkl' },
     'abcdefghijk',
     'ab[secret A]k',
   ],
-  ['two that overlap', { A: 'abcdefgh', B: 'efghijkl' }, '-abcdefghijkl-', '-[secret A][secret B]-'],
-  ['one that overlaps itself', { A: 'abababab' }, 'xabababababab', 'x[secret A]'],
+  ['two values that overlap', { A: 'abcdefgh', B: 'efghijkl' }, '-abcdefghijkl-', '-[secret A][secret B]-'],
+  ['a value that overlaps itself', { A: 'abababab' }, 'xabababababab', 'x[secret A]'],
   [
     'a value of two lines, also as printed by a terminal',
     { A: 'line 1\nline 2' },
@@ -60,8 +60,8 @@ test.each([
     'line 1\r\nline 2|line 1\nline 2.',
     '[secret A]|[secret A].',
   ],
-  ['no word of the marker', { A: '[secret ', B: 'secret A]' }, '[secret A]', '[secret A][secret B]'],
-])('the redactor replaces %s', async (_, secrets, text, expected) => {
+  ['values inside the marker', { A: '[secret ', B: 'secret A]' }, '[secret A]', '[secret A][secret B]'],
+])('the redactor returns the expected output for %s', async (_, secrets, text, expected) => {
   const defined = secrets as Record<string, string>
   expect(await redact(defined, text)).toBe(Buffer.from(expected).toString('latin1'))
   for (const length of [1, 2, 3, 5, 7, 8, 9]) expect(await redact(defined, text, [length])).toBe(expected)

@@ -33,7 +33,7 @@ test('replaces all occurrences in any text exactly as String.replaceAll does', (
   )
 })
 
-test('the lines of all matches are reported, including overlapping matches', () => {
+test('the error for several matches lists the line of each match, including overlapping matches', () => {
   expect(() => replace('x\nab\n\nab ab', 'ab', '')).toThrow(
     expect.objectContaining({ code: 'edit_not_unique', members: { matches: 3, lines: [2, 4, 4] } }),
   )

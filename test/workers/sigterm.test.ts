@@ -108,7 +108,7 @@ test.concurrent("a draining worker's commands remain listed and readable", async
   expect((await listWorkers(world)).map(({ url }) => url)).toEqual([second.callsUrl])
 })
 
-test.concurrent('a draining worker still serves a reader that reconnects, and a terminal', async () => {
+test.concurrent('a draining worker still serves terminals and readers that reconnect', async () => {
   await using world = await startWorld({ env })
   const alice = await world.account()
   const { body: params } = await alice.call('createSandbox')

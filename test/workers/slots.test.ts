@@ -84,7 +84,7 @@ describeInSandboxes('slots', (open) => {
   test.each([
     ['exec failed: unable to start container process: read init-p: connection reset by peer', PodExhausted],
     ['read tcp: connection reset by peer', DriverUnavailable],
-  ])('classifies why a shell failed to start by its error message: %s', async (why, ExpectedError) => {
+  ])('classifies a failed shell start by its error message: %s', async (why, ExpectedError) => {
     const ended = Promise.resolve({ kind: 'lost', why } as const)
     const told = await diagnoseShell(sandboxes.driver, pod, { ended })
     expect(told.constructor).toBe(ExpectedError)
@@ -179,7 +179,7 @@ describeInSandboxes('slots', (open) => {
       await eventually(() => counter.starts > 1, 10_000)
     })
 
-    test('if a command soon follows another, the next slots are opened immediately', async () => {
+    test('after two commands in quick succession, the next slots are opened immediately', async () => {
       const { driver, counter } = counting(slowly())
       const { pool } = makePool({ driver })
       for (let count = 0; count < 2; count++) pool.adopt('sbx_a', pod, await openSlot(sandboxes.driver, pod))
@@ -211,7 +211,7 @@ describeInSandboxes('slots', (open) => {
       await runTrue(slot)
     })
 
-    test('a command does not wait for a slot whose opening hangs', async () => {
+    test('a command does not wait for a slot that hangs while it is being opened', async () => {
       const { driver } = sandboxes
       let hung = 0
       const hanging = slowly({
@@ -264,7 +264,7 @@ describeInSandboxes('slots', (open) => {
       await eventually(async () => (await waiting()) === 3, 10_000)
     })
 
-    test('a slot is not used for a command if a tenant has killed its shell', async () => {
+    test('a slot whose shell was killed by a tenant is not used for a command', async () => {
       const { pool } = makePool({ driver: slowly() })
       const doomed = await openSlot(sandboxes.driver, pod)
       pool.adopt('sbx_a', pod, doomed)
@@ -365,7 +365,7 @@ describeInSandboxes('slots', (open) => {
   })
 })
 
-test('when a worker leaves, only its sandboxes change their slot owner', () => {
+test('when a worker leaves, only the sandboxes whose slots it owned get a new slot owner', () => {
   const workers = Array.from({ length: 8 }, (_, index): WorkerEntry => {
     return { id: `worker_${index}`, url: '', driverProblem: null }
   })
@@ -378,7 +378,7 @@ test('when a worker leaves, only its sandboxes change their slot owner', () => {
   for (const { id } of workers) expect(before.filter((holder) => holder === id).length).toBeGreaterThan(50)
 })
 
-test('a worker that cannot reach the cluster owns no sandbox while another worker can', () => {
+test('a worker that cannot reach the cluster owns no slots while another worker can reach the cluster', () => {
   const workers = [
     { id: 'worker_a', url: '', driverProblem: 'away' },
     { id: 'worker_b', url: '', driverProblem: null },

@@ -20,7 +20,7 @@ describeOnBothInSoakAtOnce('a worker that resumes late', (driver) => {
   })
   afterAll(() => world?.[Symbol.asyncDispose]())
 
-  test('a resumed worker keeps a warm pod that a client has claimed', async () => {
+  test('a resumed worker does not delete a warm pod that has been claimed in the meantime', async () => {
     const pool = { WARM_POOL_SIZE: '1' }
     await world.startApi(pool)
     const alice = await world.account()

@@ -116,7 +116,7 @@ describeInSandboxes('terminals', (open) => {
     expect(await terminal.ended).toEqual({ kind: 'exited', code: 143 })
   })
 
-  test("the file that contains a terminal's command is written through a waiting slot", async () => {
+  test("the file that contains a terminal's command is written through a pre-opened slot", async () => {
     const slot = await openSlot(driver, pod)
     const carried = ways(async () => slot)
     const terminal = await openTerminal(driver, pod, { argv: ['stty', 'size'] }, size, carried)

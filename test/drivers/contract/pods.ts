@@ -30,7 +30,7 @@ export function describePods(contract: Contract): void {
       expect(again).toEqual(pod)
     })
 
-    test('concurrent creates of one sandbox create only one pod', async () => {
+    test('concurrent creates of the same sandbox create only one pod', async () => {
       const sandboxId = newSandboxId()
       const pods = await Promise.all(
         Array.from({ length: 5 }, () => driver.create(contract.request(sandboxId))),
@@ -44,7 +44,7 @@ export function describePods(contract: Contract): void {
       expect(listed).toEqual([{ ...pod, death: undefined }])
     })
 
-    test('a second driver of the installation lists and reaches the pod', async () => {
+    test('a second driver of the same installation can list and use the pod', async () => {
       const second = await contract.open()
       try {
         expect((await second.driver.list()).map((each) => each.uid)).toContain(pod.uid)
@@ -54,7 +54,7 @@ export function describePods(contract: Contract): void {
       }
     })
 
-    test('a deleted pod has no processes and cannot start any, and it can be deleted again', async () => {
+    test('a deleted pod has no processes, cannot start any and can be deleted again', async () => {
       const doomed = await contract.createReady()
       const process = await driver.start(doomed, shell("trap '' TERM HUP INT; while :; do sleep 1; done"))
       await driver.delete(doomed)
@@ -88,12 +88,12 @@ export function describePods(contract: Contract): void {
       await expect(ready).rejects.toThrow('called off')
     })
 
-    test('a driver deletes no pod if the uid belongs to a different pod', async () => {
+    test('a driver does not delete a pod if the uid in the request does not match', async () => {
       await driver.delete({ name: pod.name, uid: randomUUID() })
       expect(await run(driver, pod, shell('echo alive'))).toMatchObject({ stdout: 'alive\n' })
     })
 
-    test('a sandbox that is created again after its deletion gets a new pod', async () => {
+    test('a sandbox that is deleted and created again gets a new pod', async () => {
       const first = await contract.createReady()
       await run(driver, first, shell('echo old > /workspace/left'))
       await driver.delete(first)
@@ -106,7 +106,7 @@ export function describePods(contract: Contract): void {
       expect(left.code).not.toBe(0)
     })
 
-    test('a driver rejects a process in a pod that never existed', async () => {
+    test('a driver rejects the start of a process in a pod that never existed', async () => {
       await expect(driver.start({ name: podName(newSandboxId()) }, ['true'])).rejects.toThrow(PodGone)
     })
 
@@ -128,7 +128,7 @@ export function describePods(contract: Contract): void {
         await expect(driver.assign(warm, { sandboxId, deadlineSeconds: 1 })).rejects.toThrow(PodGone)
       })
 
-      test('warm pods have equal fingerprints if their settings are equal', () => {
+      test('warm pods have the same fingerprint only if they have the same settings', () => {
         const print = (deadlineSeconds: number) => driver.fingerprint({ image: image, deadlineSeconds })
         expect(print(600)).toBe(print(600))
         expect(print(600)).not.toBe(print(601))
@@ -146,7 +146,7 @@ export function describeDeadlines(contract: Contract): void {
     })
     const { names, find, createWarmPod } = inspectPods(contract)
 
-    test('a pod ends at its deadline after the driver that created it was closed', async () => {
+    test('a pod ends at its deadline even if the driver that created it has been closed', async () => {
       const other = await contract.open()
       const doomed = await other.driver.create(contract.request(newSandboxId(), 15))
       await other.driver.ready(doomed, AbortSignal.timeout(patient(60_000)))
@@ -164,7 +164,7 @@ export function describeDeadlines(contract: Contract): void {
       expect(await names()).not.toContain(doomed.name)
     })
 
-    test('a warm pod ends at its assigned deadline even if every driver is closed', async () => {
+    test('a warm pod ends at its assigned deadline even if the driver that assigned it has been closed', async () => {
       const other = await contract.open()
       const warm = await createWarmPod()
       await other.driver.assign(warm, { sandboxId: newSandboxId(), deadlineSeconds: 15 })

@@ -53,17 +53,17 @@ export function describePorts(contract: Contract): void {
       echo.close()
     })
 
-    test('a driver rejects a port without a listener', async () => {
+    test('a driver rejects a connection to a port without a listener', async () => {
       const refused = driver.connect(pod, 3999).then(async (stream) => await buffer(stream))
       await expect(refused).rejects.toBeInstanceOf(PortRefused)
     })
 
-    test('a driver rejects a port of a pod that does not exist', async () => {
+    test('a driver rejects a connection to a port of a nonexistent pod', async () => {
       await expect(driver.connect({ name: `none-${randomUUID()}` }, port)).rejects.toBeInstanceOf(PodGone)
     })
 
     test.runIf(contract.isWhole)(
-      'a port applies backpressure through its listener to the writer and loses no bytes',
+      'a port connection blocks a writer that does not read the echoed bytes, and loses no bytes',
       async () => {
         const stream = await connect()
         const chunk = Buffer.alloc(1024 * 1024, 'x')

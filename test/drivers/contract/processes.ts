@@ -108,7 +108,7 @@ export function describeProcesses(contract: Contract): void {
       )
     })
 
-    test('a process leads its own process group, which a signal can end', async () => {
+    test('a process leads its own process group, which can be ended with a signal', async () => {
       const process = await driver.start(pod, shell('sleep 600 & echo "$$ $!"; wait'))
       const [leader, child] = (await firstLine(process.stdout)).split(' ')
       await run(driver, pod, shell(`kill -TERM -${leader}`))
@@ -125,7 +125,7 @@ export function describeProcesses(contract: Contract): void {
       await eventually(async () => (await run(driver, pod, zombies)).stdout.trim() === '0', 20_000)
     })
 
-    test('a process whose connection is closed is reported as lost, and only once', async () => {
+    test('a process is reported as lost exactly once if its connection is closed', async () => {
       const process = await driver.start(pod, shell('echo $$; exec sleep 600'))
       const pid = await firstLine(process.stdout)
       process.close()

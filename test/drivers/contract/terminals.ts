@@ -20,7 +20,7 @@ export function describeTerminals(contract: Contract): void {
       return { process, screen }
     }
 
-    test('a process finds a terminal of the requested size on all three streams', async () => {
+    test('a terminal of the requested size is connected to stdin, stdout and stderr of its process', async () => {
       const { process, screen } = await startOn('test -t 0 && test -t 1 && test -t 2 && stty size; exit 4')
       expect(await process.ended).toEqual({ kind: 'exited', code: 4 })
       expect(await screen.all).toBe('33 99\r\n')
@@ -37,7 +37,7 @@ export function describeTerminals(contract: Contract): void {
       expect(await process.ended).toEqual({ kind: 'exited', code })
     })
 
-    test.runIf(contract.isWhole)('never reports a wrong exit code when the connection breaks', async () => {
+    test.runIf(contract.isWhole)('a broken terminal connection never causes a wrong exit code', async () => {
       // In a cluster, unread input breaks connections, and the exit code may then be 0.
       const ends = await Promise.all(
         Array.from({ length: 20 }, async () => {
@@ -90,7 +90,7 @@ export function describeTerminals(contract: Contract): void {
       expect(await process.ended).toEqual({ kind: 'exited', code: 0 })
     })
 
-    test('a process is notified when the terminal size changes, and the last size remains', async () => {
+    test('a process is notified when its terminal is resized, and the terminal keeps the last size', async () => {
       const { process, screen } = await startOn(
         "trap 'stty size' WINCH; echo ready; while :; do read line && break; done; stty size",
       )
@@ -106,7 +106,7 @@ export function describeTerminals(contract: Contract): void {
       await process.resize!(size)
     })
 
-    test('a terminal process leads its own session, whose processes end with it', async () => {
+    test("a terminal process leads its own session, and the session's other processes end with it", async () => {
       const { process, screen } = await startOn('sleep 600 & echo "$$ $!"; wait')
       const [leader, child] = (await screen.shows('\r\n')).trim().split(' ')
       await run(driver, pod, shell(`kill -KILL ${leader}`))
