@@ -112,7 +112,7 @@ describe.skipIf(!onDebian)('the server image', () => {
     )
   })
 
-  test.skipIf(process.getuid?.() !== 0)('the image runs as an unprivileged user with its own files', () => {
+  test.skipIf(process.getuid?.() !== 0)('an unprivileged user can run the image using only its files', () => {
     const run = (...args: string[]) => {
       const as = ['--userspec', `${user}:${user}`, files, '/usr/bin/sandlot-server', ...args]
       const env = { SECRETS_KEY: 'a-key-of-thirty-two-bytes-or-more' }

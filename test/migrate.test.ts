@@ -67,7 +67,7 @@ async function insertEnded(count: number) {
   return alice
 }
 
-test('sandboxes can be created while a migration waits for a table lock of another session', async () => {
+test('sandboxes can be created while a migration waits for a table lock held by another session', async () => {
   const alice = await world.account()
   await using held = await hold('lock table sandbox in row exclusive mode')
   const migrating = run()
@@ -77,7 +77,7 @@ test('sandboxes can be created while a migration waits for a table lock of anoth
   expect(await migrating).toEqual([cleanup])
 })
 
-test('a migration that updates a table in batches waits for a row lock of another session', async () => {
+test('a migration that updates a table in batches waits for a row lock held by another session', async () => {
   const alice = await insertEnded(2_500)
   await using held = await hold(`select from sandbox where id = 'sbx_${'2000'.padStart(26, '0')}' for update`)
   const migrating = run()

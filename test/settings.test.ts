@@ -9,7 +9,7 @@ const needed = {
   SECRETS_KEY: 'x'.repeat(32),
 }
 
-test('an empty setting has its default value', () => {
+test('an empty setting takes its default value', () => {
   expect(readSettings({ ...needed, SANDBOX_IMAGE: '' })).toEqual(readSettings(needed))
 })
 

@@ -32,7 +32,7 @@ test('treats two spellings of an email address as the same account', async () =>
   expect(body.account.id).toBe(alice.id)
 })
 
-test('exactly one of twenty concurrent sign-ups with the same address succeeds', async () => {
+test('exactly one of twenty concurrent sign-ups with the same email address succeeds', async () => {
   const answers = await Promise.allSettled(
     Array.from({ length: 20 }, () => world.account({ email: 'twenty@example.com' })),
   )
@@ -53,7 +53,7 @@ test.each([
   expect(refusal.problem.errors?.map(({ path }) => path)).toEqual(paths)
 })
 
-test('returns the same error for a wrong password and an unknown address', async () => {
+test('returns the same error for a wrong password and an unknown email address', async () => {
   const alice = await world.account()
   const wrong = await expectRefusal(logIn({ email: alice.email, password: 'not her password' }))
   const unknown = await expectRefusal(logIn({ email: 'nobody@example.com', password: 'not her password' }))

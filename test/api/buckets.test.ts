@@ -236,7 +236,7 @@ describe('buckets per address', () => {
     expect(await statuses(1, { api, from: '127.0.0.5', forwarded: '198.51.100.4' })).toEqual([429])
   })
 
-  test('identifies an IPv6 client by its /64 prefix, an IPv4 client by its address', async () => {
+  test('identifies an IPv6 client by its /64 prefix and an IPv4 client by its address', async () => {
     const api = await startStrict({ TRUSTED_PROXIES: '127.0.0.6' })
     const proxy = { api, from: '127.0.0.6' }
     const seen = []

@@ -35,7 +35,7 @@ const cut: ExecOutcome = {
   ...{ stdout_bytes: 3, stderr_bytes: 0, started_at: '2026-11-24T12:00:00.000Z', duration_ms: 5 },
 }
 
-test('events, results and tool results have a field that indicates truncated output', () => {
+test('events, exec results and tool results have a field that indicates truncated output', () => {
   expect(writeLastEvents(cut, '3-0').toString()).toMatch(/^id: 3-0\nevent: exit\ndata: .*"truncated":true/)
   expect(cutToSize({ ...cut, stdout: 'abc', stderr: '' }).result).toMatchObject({ truncated: true, reason })
   // The row may hold the reason even if the worker does not know that it counts as lost.

@@ -88,7 +88,7 @@ describeOnBothDrivers("a command's events", (driver) => {
     ])
   })
 
-  test('delivers many megabytes on both streams completely and in order', async () => {
+  test('delivers many megabytes of output on both streams completely and in order', async () => {
     const events = await (await open({ command: 'seq 1 400000; seq 1 200000 >&2' })).rest()
     const numbers = (count: number) => Array.from({ length: count }, (_, index) => `${index + 1}\n`).join('')
     expect(bytesOf(events, 'stdout').equals(Buffer.from(numbers(400_000)))).toBe(true)

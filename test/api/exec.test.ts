@@ -179,7 +179,7 @@ describeOnBothDriversAtOnce('exec', (driver) => {
     expect((await running).body).toMatchObject({ status: 'killed', exit_code: null, stdout: 'up\n' })
   })
 
-  test('when a worker dies, its command is reported as lost', async () => {
+  test('when a worker dies, its running commands are reported as lost', async () => {
     const running = alice.call('execCommand', { params, body: { command: 'touch here; sleep 60' } })
     await world.eventually(async () => (await sh('test -e here')).exit_code === 0, 10_000)
     await Promise.all(world.workers.map((worker) => worker.kill()))

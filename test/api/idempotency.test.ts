@@ -36,7 +36,7 @@ test('the same Idempotency-Key with a different body returns a conflict', async 
   })
 })
 
-test('thirty concurrent creates with the same key return the same sandbox', async () => {
+test('thirty concurrent creates with the same Idempotency-Key return the same sandbox', async () => {
   const alice = await world.account()
   const answers = await Promise.all(
     Array.from({ length: 30 }, (_, n) => alice.call('createSandbox', { headers: keyed('k3'), api: n % 2 })),
@@ -58,7 +58,7 @@ test('accepts a retried create even if the quota is full or the sandbox has ende
   })
 })
 
-test('accepts a retried create even if a new request with the same body would be rejected', async () => {
+test('accepts a retried create even if a new create with the same body would be rejected', async () => {
   const alice = await world.account()
   const body = { ttl_seconds: 600, env: { PATH: '/somewhere' } }
   const create = () => alice.call('createSandbox', { headers: keyed('k7', asynchronously), body })

@@ -103,7 +103,7 @@ describeConcurrently('Redis', () => {
     await world.eventually(() => alice.call('createSandbox'), recoverMs)
   })
 
-  test('requests that need Redis receive 503 while its disk is full', async () => {
+  test('requests that need Redis receive 503 while the Redis disk is full', async () => {
     const alice = await world.account()
     // Redis cannot replace a directory with its dump file.
     const obstacle = join(world.folder, 'redis', 'dump.rdb')
@@ -300,7 +300,7 @@ describeConcurrently('PostgreSQL', () => {
 })
 
 describeConcurrently('workers', () => {
-  test('while no worker is running, creates are rejected and /readyz reports the missing worker', async () => {
+  test('while no worker is running, creates are rejected and /readyz reports that no worker is running', async () => {
     await using world = await startWorld({ workers: 0 })
     const alice = await world.account()
     const refusal = await refused(alice.call('createSandbox'))

@@ -67,7 +67,7 @@ async function spend(accountId: string, until: Date, ms: number) {
   )
 }
 
-test('concurrent creates through several API processes never exceed the limit', async () => {
+test('concurrent creates through several API processes never exceed the concurrent sandbox limit', async () => {
   const accounts = await makeAccounts(10)
   const outcomes = await Promise.all(
     Array.from({ length: 200 }, (_, n) => create(accounts[n % 10]!, Math.floor(n / 10) % 4)),
@@ -129,7 +129,7 @@ describe('the concurrent quota', () => {
     expect(rows).toHaveLength(cap)
   })
 
-  test('an expired sandbox no longer counts toward the limit, even if it has not been ended yet', async () => {
+  test('an expired sandbox no longer counts toward the limit, even if no worker has ended it yet', async () => {
     await using world = await startWorld({ env: { ...env, RECONCILE_INTERVAL_SECONDS: '3600' } })
     const alice = await world.account()
     await world.db.query('update account set concurrent_limit = 1 where id = ?', [alice.id])

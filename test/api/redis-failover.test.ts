@@ -91,7 +91,7 @@ test('replaces every Redis connection that stops responding', async () => {
   await world.eventually(() => first.connections() === connectionCount, recoverMs)
 })
 
-test('a worker that cannot reach Redis keeps its commands and reports their exit statuses', async () => {
+test('a worker that cannot reach Redis keeps running its commands and reports their exit statuses', async () => {
   way = await openRelay({ path: new URL(pair.first.plug.url).pathname }, { host: '127.0.0.1', port: 0 })
   const cutOff = await world.startWorker({ REDIS_URL: `redis://127.0.0.1:${way.port}` })
   const id = cutOff.lines.find(({ worker_id }) => worker_id)?.worker_id

@@ -85,7 +85,7 @@ test("an account cannot list or delete another account's secrets", async () => {
 })
 
 describe('sandbox secrets', () => {
-  test("a sandbox's secrets are deleted, however the sandbox ends", async () => {
+  test("a sandbox's secrets are deleted when the sandbox ends for any reason", async () => {
     const alice = await world.account()
     await create(alice, 'KEPT', 'value')
     const ends: ((id: string) => Promise<unknown>)[] = [

@@ -159,7 +159,7 @@ describe('usage by sandbox', () => {
     expect(rest).toMatchObject({ as_of: first.as_of, total: { milliseconds: 3000 }, next_cursor: null })
   })
 
-  test('a month without usage has no lines, and an invalid month is rejected', async () => {
+  test('a month without usage has no usage lines, and an invalid month is rejected', async () => {
     const alice = await world.account()
     const { body } = await alice.call('getUsage', { query: { month: '2020-02' } })
     expect(body).toMatchObject({ month: '2020-02', data: [], total: { milliseconds: 0, sandbox_hours: 0 } })

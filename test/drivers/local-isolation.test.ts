@@ -165,7 +165,7 @@ describe('local isolation', () => {
 
   const canBeAnybody =
     bwrap && machine.isRoot && [import.meta.dirname, dirname(process.execPath)].every(isReachable)
-  test.runIf(canBeAnybody)('sandboxes of an ordinary user are isolated and have terminals', async () => {
+  test.runIf(canBeAnybody)('sandboxes run by an ordinary user are isolated and have terminals', async () => {
     const script = `${probe}; id -u; echo $HOME; echo x > f && cat /workspace/f; ls /proc | grep -c "^[0-9]"; script -qfec tty /dev/null; : > /usr/x`
     const { result } = await runAsAnybody(script)
     expect(result.stdout.replace(probed, '')).toMatch(/^10001\n\/workspace\nx\n[1-9]\n\/dev\/pts\/0\r\n$/)
@@ -228,7 +228,7 @@ describe.runIf(hasCgroups)('local limits', () => {
   })
 })
 
-test('without a working bubblewrap, a worker fails to start and names the fix', () => {
+test('without a working bubblewrap, a worker fails to start and explains the fix', () => {
   const open = () => openDriver({ bwrap: '/no/such/bwrap' })
   expect(open).toThrow(SettingsError)
   expect(open).toThrow(/cannot be isolated[\s\S]*\/no\/such\/bwrap[\s\S]*apt-get install bubblewrap/i)

@@ -39,7 +39,7 @@ describe('control groups', () => {
     })
   })
 
-  test('finds no cgroups on a machine without them', () => {
+  test('finds no cgroups on a machine that has none', () => {
     expect(listCgroupParents('', '')).toEqual([])
   })
 })

@@ -86,7 +86,7 @@ test('a download is closed if its client reads nothing', async () => {
   reader.socket.destroy()
 })
 
-test('MCP calls whose progress is not read do not exhaust memory', async () => {
+test('MCP calls whose progress messages are not read do not exhaust memory', async () => {
   await withNeighbour(
     world,
     async ({ account, params }) => {

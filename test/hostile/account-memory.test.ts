@@ -106,7 +106,7 @@ test('a download releases its memory when it ends', async () => {
   await world.eventually(async () => (await heldIn('streams')) === 0, 10_000)
 })
 
-test('each of up to eight readers receives all output of a command', async () => {
+test("up to eight readers each receive all of a command's output", async () => {
   const { id: exec_id } = (
     await alice.call('execCommand', {
       params,

@@ -51,7 +51,7 @@ test('a released reservation counts as zero, and releasing it again has no effec
   expect(memoryBudget.sums.requests).toBe(0)
 })
 
-test('memory that moves from a request to its stdin counts only once', () => {
+test("memory that moves from a request to a command's stdin counts only once", () => {
   const { memoryBudget } = open()
   const request = memoryBudget.open('acc_1', 'requests')
   request.add(ofAccount)
@@ -72,7 +72,7 @@ test("unauthenticated clients share a quarter of one account's limit", () => {
   expect(refusal(() => other.add(1))).toMatchObject({ code: 'unavailable' })
 })
 
-test('when memory runs low, the account using the most is rejected first', () => {
+test('when memory runs low, requests of the account using the most memory are rejected first', () => {
   const { memoryBudget } = open()
   const [first, second, third, small] = ['a', 'b', 'c', 'd'].map((id) => memoryBudget.open(id, 'answers'))
   first!.add(900)

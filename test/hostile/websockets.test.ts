@@ -156,7 +156,7 @@ test('a WebSocket above the frame limit stays paused, even if its reader resumes
   await world.eventually(() => !webSocket.isPaused, 20_000)
 })
 
-test("frames above an account's rate are delayed", async () => {
+test("frames that exceed an account's frame limit are delayed", async () => {
   await listen()
   const sockets = await Promise.all([open(), open()])
   const startedAt = performance.now()
@@ -215,7 +215,7 @@ test('each open WebSocket reserves memory for one incomplete message until it cl
   await world.eventually(async () => (await heldForSockets()) === 0, 20_000)
 })
 
-test('a text frame of more than 200 bytes is ignored, and a shorter one is read', async () => {
+test('text frames longer than 200 bytes are ignored, and shorter ones are processed', async () => {
   const connection = await open()
   const eof = JSON.stringify({ type: 'eof' })
   connection.socket.write(frame('text', eof.padEnd(limits.textFrameBytes + 1)))

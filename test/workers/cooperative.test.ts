@@ -64,7 +64,7 @@ test('the error of one task is reported, and the next task still runs', async ()
   expect([failed.status, done.status]).toEqual(['rejected', 'fulfilled'])
 })
 
-test('a stream is divided into the same records, wherever its chunks are split', async () => {
+test('a stream is divided into the same records, no matter how it is split into chunks', async () => {
   const text = `a|||bb||${'c'.repeat(9)}||${'d'.repeat(10)}||${'e'.repeat(50)}|f||g|||h`
   for (const size of [1, 2, 3, 7, 1000]) {
     const records: string[] = []

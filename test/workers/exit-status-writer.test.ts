@@ -97,7 +97,7 @@ test('a command with an Idempotency-Key runs only once, even if PostgreSQL crash
   }
 })
 
-test('a reported exit status with an Idempotency-Key survives crashes of PostgreSQL and the worker', async () => {
+test('exit statuses reported for an Idempotency-Key survive crashes of PostgreSQL and the worker', async () => {
   const told = await runTen((command, n) => start(`end-${n}`, command))
   await Promise.all([world.workers[0]!.kill(), world.plugs.postgres!.kill()])
   await crash(world)

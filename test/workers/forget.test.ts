@@ -92,7 +92,7 @@ test('old sandboxes are replaced with daily totals without changing the usage of
   expect((await alice.call('listSandboxes', { query: { state: 'all' } })).body.data).toEqual([])
 })
 
-test("a sandbox's environment variables are deleted when the sandbox ends, whatever the reason", async () => {
+test("a sandbox's environment variables are deleted when the sandbox ends for any reason", async () => {
   const alice = await world.account()
   const create = async () => {
     const { body } = await alice.call('createSandbox', { body: { env: { BIG: 'x'.repeat(100_000) } } })

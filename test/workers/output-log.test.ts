@@ -23,7 +23,7 @@ const textOf = (items: Item[], stream: StreamName) =>
     items.flatMap((item) => (item.kind === 'output' && item.stream === stream ? [item.bytes] : [])),
   )
 
-test('the output log never splits characters, wherever writes and reads are split', async () => {
+test('the output log never splits characters, no matter where writes and reads end', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.string({ unit: 'grapheme', minLength: 1, maxLength: 80 }),

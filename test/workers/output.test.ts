@@ -12,7 +12,7 @@ function cut(bytes: Buffer, places: number[]): Buffer[] {
   return [0, ...at].map((from, index) => bytes.subarray(from, at[index] ?? bytes.length))
 }
 
-test('the scanner finds the sentinel and all output before it, wherever the chunks are split', () => {
+test('the scanner finds the sentinel and all output before it, no matter how the output is split into chunks', () => {
   fc.assert(
     fc.property(
       fc.uint8Array({ maxLength: 300 }),

@@ -147,7 +147,7 @@ const hostile = fc.oneof(
     .map((text) => Buffer.from(text)),
 )
 
-test("the API passes a worker's event stream through unchanged, wherever the chunks are split", async () => {
+test("the API passes a worker's event stream through unchanged, no matter how it is split into chunks", async () => {
   const writes = fc.array(fc.tuple(fc.constantFrom('stdout' as const, 'stderr' as const), hostile), {
     maxLength: 20,
   })

@@ -32,7 +32,7 @@ test.each([
   ['a value of 7 bytes, which is too short', { A: '1234567' }, '01234567', '01234567'],
   ['a value of 4 characters in 8 bytes', { A: 'éàüö' }, 'éàüö', '[secret A]'],
   ['a value after an incomplete one', { A: 'aab-aab-aac' }, 'aab-aab-aab-aac', 'aab-[secret A]'],
-  ['a value and its prefix', { A: 'abcdefgh', B: 'abcdefghij' }, 'abcdefghij abcdefghx', '[secret B] [secret A]x'],
+  ['a shared prefix', { A: 'abcdefgh', B: 'abcdefghij' }, 'abcdefghij abcdefghx', '[secret B] [secret A]x'],
   ['a value inside another', { A: 'cdefghij', B: 'abcdefghijkl' }, 'abcdefghijkl', '[secret B]'],
   [
     'a value inside another that is incomplete',
@@ -166,17 +166,17 @@ test('the redactor stays fast on expensive values that arrive byte by byte', asy
 
 const kinds: [string, (at: number) => string][] = [
   ['of one byte', () => 'a'.repeat(32 * 1024)],
-  ['that begin alike', (at) => `${'a'.repeat(32 * 1024 - 1)}${String.fromCharCode(65 + at)}`],
+  ['that begin the same', (at) => `${'a'.repeat(32 * 1024 - 1)}${String.fromCharCode(65 + at)}`],
   [
-    'that resemble each other completely',
+    'that repeat the same pattern',
     (at) => `${'ab'.repeat(at + 1)}c`.repeat(32 * 1024).slice(0, 32 * 1024),
   ],
-  ['of line ends', (at) => `${'\n'.repeat(32 * 1024 - 1)}${String.fromCharCode(65 + at)}`],
+  ['of line endings', (at) => `${'\n'.repeat(32 * 1024 - 1)}${String.fromCharCode(65 + at)}`],
   ['of short lines', (at) => `${String.fromCharCode(65 + at)}2345678\n`.repeat((32 * 1024) / 9)],
-  ['at random', () => randomBytes(24 * 1024).toString('base64')],
+  ['of random characters', () => randomBytes(24 * 1024).toString('base64')],
 ]
 test.each(kinds)(
-  'the redactor finds 64 KiB of secrets %s without long stalls and with little memory',
+  'the redactor finds 64 KiB of secrets %s with little memory and without long stalls',
   async (_, makeValue) => {
     const secrets = Object.fromEntries(Array.from({ length: 2 }, (_, at) => [`S${at}`, makeValue(at)]))
     await buildPatterns(secrets, { byLine: true })

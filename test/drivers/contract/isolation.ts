@@ -30,7 +30,7 @@ export function describeIsolation(contract: Contract): void {
       expect(result.code).not.toBe(0)
     })
 
-    test("a sandbox contains no part of the host's environment and no cluster token", async () => {
+    test("a sandbox contains neither the host's environment variables nor a cluster token", async () => {
       const environment = await run(driver, pod, shell('env; cat /proc/*/environ 2>/dev/null'))
       expect(environment.stdout.includes('HOME=/workspace')).toBe(true)
       expect(environment.stdout.includes(contract.hostSecret)).toBe(false)

@@ -39,7 +39,7 @@ export function describePods(contract: Contract): void {
       expect(new Set(pods.map((made) => made.uid)).size).toBe(1)
     })
 
-    test('a driver lists a live pod with its sandbox', async () => {
+    test('a driver lists a live pod with its sandbox id', async () => {
       const listed = (await driver.list()).filter((each) => each.name === pod.name)
       expect(listed).toEqual([{ ...pod, death: undefined }])
     })

@@ -39,7 +39,7 @@ export function describeProcesses(contract: Contract): void {
       expect(await process.ended).toEqual({ kind: 'exited', code: 5 })
     })
 
-    test('the input of a process stays open until it is closed', async () => {
+    test('the stdin of a process stays open until the caller closes it', async () => {
       const process = await driver.start(
         pod,
         shell('read a; echo "1 $a"; read b; echo "2 $b"; cat; echo end; exit 5'),
