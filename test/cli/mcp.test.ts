@@ -185,7 +185,7 @@ describe('`mcp doctor` in an untrusted folder', () => {
       { command: process.execPath, args: [clientPath, 'mcp', 'serve'], env: { A: 'b' } },
     ],
     ['args that are not a list', { command: 'sandlot', args: 'mcp serve' }],
-  ])('`mcp doctor --scope project` shows an entry with %s, but starts it only with --yes', async (_, more) => {
+  ])('`mcp doctor --scope project` shows an entry with %s and starts it only with --yes', async (_, more) => {
     using home = new Home()
     const { doctor, isStarted } = makeProject(home, more)
     const refused = await doctor('--scope', 'project')
