@@ -147,7 +147,7 @@ describe('files', () => {
     ['a directory', ['view', '/tmp'], 5],
     ['a path that is not writable', ['create', '/etc/x', '--content', 'x'], 1],
     ['a missing local file', ['create', 'x', '--from-file', '/nonexistent'], 1],
-  ])('a files command for %s exits with the documented code', async (_, args, code) => {
+  ])('a `files` command for %s exits with the documented code', async (_, args, code) => {
     const ran = await files([...args, '--json'])
     expect(ran.code).toBe(code)
     expect(ran.json().error.exit_code).toBe(code)

@@ -71,7 +71,7 @@ test('`files view --json` truncates a long file after a complete line', async ()
   expect(await view(['numbers', '--json', '--lines', '5:6'])).toMatchObject({ code: 0, stderr: '' })
 })
 
-test('a files command that prints a truncated list exits with 9', async () => {
+test('a `files` command exits with 9 if the printed list is truncated', async () => {
   await user.run(['exec', '-c', 'mkdir many; cd many; seq 10001 | xargs touch; seq 1001 > ../lines'])
   const ran = [
     await user.run(['files', 'ls', 'many', '-q']),

@@ -145,7 +145,7 @@ test('`files put` and `files get` copy binary data between a session and local f
   )
 })
 
-test('files commands neutralize control characters on a terminal, but not in a pipe', async () => {
+test('`files` commands neutralize control characters on a terminal, but not in a pipe', async () => {
   using owner = await users.newUser()
   const nasty = 'a\u001b[2J\u202eb\u009b31m\tc'
   const created = await owner.run(['session', 'create', '--name', nasty])

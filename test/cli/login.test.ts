@@ -17,7 +17,7 @@ const logIn = (home: Home, email: string, ...more: string[]) =>
   })
 const asks = { code: 2, stderr: expect.stringContaining('--email and --password-stdin') }
 
-test('keys and account commands need no password during a login session', async () => {
+test('`keys` and `account` commands need no password during a login session', async () => {
   using user = await users.newUser()
   const { home, email, run } = user
   const { api_key } = saved(home)

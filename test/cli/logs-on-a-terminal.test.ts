@@ -29,7 +29,7 @@ async function onTerminal(args: string[]): Promise<string> {
   return terminal.screen()
 }
 
-test.each([[[]], [['-f']]])('logs %j prints text and colors on a terminal', async (options) => {
+test.each([[[]], [['-f']]])('on a terminal, `logs` with %j prints text and colors', async (options) => {
   const shown = await onTerminal(['logs', ...options, await record()])
   expect(shown).toContain('hidden \u001b[31mred\u001b[39m naïve\r\n')
   expect(shown).toContain('\u001b[1merror\u001b[22m')

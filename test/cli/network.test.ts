@@ -91,7 +91,7 @@ test('the client retries a command with the same Idempotency-Key if the API proc
   expect(keys[1]).toBe(keys[0])
 })
 
-test('the client retries a command with the same Idempotency-Key if the stream breaks early', async () => {
+test('the client retries a command with the same Idempotency-Key if the stream breaks before any event', async () => {
   using home = new Home()
   const exit = { id: 'exec_b', status: 'exited', exit_code: 7, signal: null, reason: null }
   const events = [
@@ -113,7 +113,7 @@ test('the client retries a command with the same Idempotency-Key if the stream b
   expect(new Set(peer.asked.map(({ headers }) => headers['idempotency-key'])).size).toBe(1)
 })
 
-test('the client retries a create with the same Idempotency-Key', async () => {
+test('the client retries `session create` with the same Idempotency-Key', async () => {
   using home = new Home()
   await using peer = await startPeer(hangUp)
   for (let run = 0; run < 2; run += 1) {
@@ -150,7 +150,7 @@ test("the client uses Node's proxy settings for HTTPS, and the proxy cannot see 
   expect(proxy.seen()).not.toContain(key)
 })
 
-test('the client can attach to a terminal through the proxy', async () => {
+test('the client can attach to a terminal through a proxy', async () => {
   using home = new Home()
   const certificate = makeCertificate()
   const file = join(home.folder, 'ca.pem')
