@@ -1,6 +1,6 @@
 /**
- * Sends the maximum traffic of 1,000 accounts for a minute through two APIs.
- * Half of the accounts send three times as much as allowed. Every response is checked against the token
+ * Simulates 1,000 accounts that use their full rate limit for a minute, through two API processes.
+ * Half of the accounts send requests at three times the limit. Every response is checked against the token
  * bucket rule.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -15,10 +15,13 @@ import { addressOf, type Stack, startStack } from './stack.ts'
 const accounts = 1_000
 const limit = 20
 const ms = Number(process.env.BENCH_ACCOUNTS_MS ?? 60_000)
-/** Refill interval in milliseconds plus 2 %, so that network delays never add up to a token. */
+/**
+ * Milliseconds between the requests of an account that respects its limit. The extra 2 % ensures that network
+ * delays never add up to a token.
+ */
 const politeMs = (60_000 / limit) * 1.02
 const greedyMs = 60_000 / limit / 3
-/** Number of tokens used immediately. The others allow for network delays. */
+/** Number of tokens that an account uses immediately. The remaining tokens allow for network delays. */
 const atFirst = limit - 4
 const connectionsEach = 48
 
@@ -85,7 +88,7 @@ export async function makeAccounts(stack: Stack, count: number): Promise<string[
 
 type Send = ((api: number, request: Buffer) => Promise<number>) & { close(): void }
 
-/** Opens connections to every API. Requests wait for a free connection. */
+/** Opens a pool of connections to every API process. Requests wait for a free connection. */
 async function openPool(stack: Stack): Promise<Send> {
   const pools = await Promise.all(
     stack.apis.map(async (api) => {

@@ -1,4 +1,4 @@
-/** Baseline: a Koa server with a fixed response as large as a sandbox. */
+/** Baseline: a Koa server with a fixed response, as large as the JSON of a sandbox. */
 import Koa from 'koa'
 
 const sandbox = { id: `sbx_${'0'.repeat(26)}`, state: 'active', metadata: {}, filler: 'x'.repeat(400) }

@@ -1,9 +1,10 @@
 /**
- * Checks a token bucket from outside. Each token was taken at an unknown time between request and response.
+ * Checks a token bucket from the client's side. Each token was taken at an unknown time between the request
+ * and its response.
  */
 
 export interface BucketAnswer {
-  /** Times of request and response in milliseconds, by the same clock. */
+  /** Times of the request and the response in milliseconds, from the same clock. */
   from: number
   to: number
   allowed: boolean
@@ -20,7 +21,7 @@ export function mistakesOf(history: BucketAnswer[], limit: number): { refused: n
   }
 }
 
-/** True even if all earlier tokens were taken as late as possible. */
+/** True if the bucket had a token even if all earlier tokens were taken as late as possible. */
 function surelyHadToken(asked: BucketAnswer, allowed: BucketAnswer[], limit: number, perMs: number): boolean {
   let missing = 0
   let at = Number.NEGATIVE_INFINITY
@@ -34,7 +35,7 @@ function surelyHadToken(asked: BucketAnswer, allowed: BucketAnswer[], limit: num
   return missing + 1 <= limit
 }
 
-/** True if some period has more tokens than a full bucket and the maximum refill. */
+/** True if some period allowed more requests than a full bucket plus the maximum refill. */
 function isTooMany(allowed: BucketAnswer[], last: number, limit: number, perMs: number): boolean {
   const end = allowed[last]!.to
   return allowed

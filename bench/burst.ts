@@ -11,7 +11,7 @@ import { type Stack, startStack } from './stack.ts'
 const atOnce = Number(process.env.BENCH_BURST ?? 30)
 const poolSize = Math.ceil(atOnce / 3)
 const rounds = Number(process.env.BENCH_BURST_ROUNDS ?? 2)
-/** Milliseconds after each round, in which pods end and the pool refills. */
+/** Milliseconds to wait after each round while pods end and the pool refills. */
 const pauseMs = 20_000
 
 export const burst: Part = {

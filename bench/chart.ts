@@ -1,4 +1,4 @@
-/** An SVG bar chart. Bars end at the median, and lines extend from the 90th to the 99th percentile. */
+/** Draws SVG bar charts. Each bar ends at the median, and a line spans the 90th to the 99th percentile. */
 
 export interface Bar {
   label: string
@@ -18,7 +18,7 @@ const width = { label: 330, bars: 420, figures: 200 }
 const height = { title: 30, bar: 20, gap: 18 }
 const colours = { ours: '#2563eb', theirs: '#9ca3af' }
 
-/** Stacks the panels. Each has a separate scale that starts at zero. */
+/** Stacks the panels. Each panel has its own scale, which starts at zero. */
 export function drawChart(panels: Panel[]): string {
   let top = 10
   const parts = panels.map((panel) => {

@@ -1,6 +1,6 @@
 /**
- * `node bench/cli.ts`: measures the client's start relative to `node -e 0`. Exits with 1 above the budget.
- * The service is a stub that responds immediately.
+ * `node bench/cli.ts`: measures the client's startup time relative to `node -e 0`.
+ * Exits with 1 if a budget is exceeded. The service is a stub that responds immediately.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createServer } from 'node:http'
@@ -14,12 +14,12 @@ import { openTerminal } from '../test/cli/terminal.ts'
 import { median, percentile, table } from './figures.ts'
 
 const rounds = Number(process.argv[2] ?? 21)
-/** Uncounted rounds that fill the caches of the disk and of V8. */
+/** Warm-up rounds that fill the disk and V8 caches. Their results are discarded. */
 const warmUp = 2
 
 interface Measure {
   name: string
-  /** Maximum, as a multiple of Node's own start time. */
+  /** Maximum duration, as a multiple of Node's own startup time. */
   budget?: number
   /** Returns the duration in milliseconds. */
   run: () => Promise<number>

@@ -1,4 +1,4 @@
-/** Measures single creations from the warm pool, from a cold start and with `kubectl run`. */
+/** Measures one creation at a time: from the warm pool, from a cold start and with `kubectl run`. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type CreateResult, createOne } from './create-one.ts'
 import { percentile } from './figures.ts'
@@ -8,12 +8,12 @@ import { openPlainPods } from './plain-pods.ts'
 import { type Stack, startStack } from './stack.ts'
 
 const rounds = Number(process.env.BENCH_CREATES ?? 30)
-/** Uncounted rounds that fill caches and compile code. */
+/** Warm-up rounds that fill caches and compile code. Their results are discarded. */
 const warmUp = 2
 const poolSize = 3
 /**
- * Milliseconds until pods have ended and the pool has refilled.
- * Random, because the kubelet checks containers once a second and all rounds would start in the same phase.
+ * Milliseconds to wait until pods have ended and the pool has refilled.
+ * Random, because the kubelet checks containers every second, so all rounds would start in the same phase.
  */
 const pauseMs = () => 3_000 + Math.random() * 1_000
 const limits = { warmMs: 15, warm90Ms: 40, ofKubectl: 0.4 }

@@ -15,7 +15,7 @@ const requests = 10_000
 const rounds = 20
 const inFlight = [1, 8, 32]
 const maxUs = 30
-/** With fewer requests in flight, waking up between responses dominates the cost. */
+/** Minimum requests in flight for the verdict. With fewer, wake-ups between responses dominate the cost. */
 const busy = 8
 
 export const credentials: Part = {
@@ -93,7 +93,7 @@ export const credentials: Part = {
   },
 }
 
-/** The steps of `api/http/route.ts` before validation. */
+/** Runs the steps of `api/http/route.ts` that precede validation. */
 async function enter(app: App, header: string): Promise<void> {
   const { id, overrides } = await authenticate(app, 'key', header, () => '127.0.0.1')
   await app.buckets.take('sandbox_ops', id, overrides.sandbox_ops)
@@ -116,7 +116,7 @@ async function many(inFlight: number, count: number, work: () => Promise<void>):
   )
 }
 
-/** Excludes commands inside scripts. */
+/** Returns the number of scripts that Redis has run. */
 async function scriptsRun(redis: RedisCommander): Promise<number> {
   const stats = await redis.info('commandstats')
   return Number(/cmdstat_evalsha:calls=(\d+)/.exec(stats)?.[1] ?? 0)

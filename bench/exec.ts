@@ -1,8 +1,8 @@
 /**
- * Measures `true` in a pod with kubectl, the client library, and Sandlot's API with and without a slot.
- * First one command is in flight, then 20. Clients pause between commands, and the next slot opens in the
- * meantime.
- * Commands that did not find the expected slot are counted but excluded.
+ * Measures `true` in a pod through kubectl, the client library, and Sandlot's API with and without a slot.
+ * One part has one command in flight, the other has 20. Clients pause between commands, so that the next slot
+ * can open.
+ * Commands that did not find the expected slot are counted but excluded from the results.
  */
 import { execFile } from 'node:child_process'
 import { PassThrough } from 'node:stream'
@@ -17,7 +17,7 @@ import { kubeconfig, type Part, type Row, timed } from './part.ts'
 import { type Stack, startStack } from './stack.ts'
 
 const sandboxes = 20
-/** Uncounted rounds that fill caches and compile code. */
+/** Warm-up rounds that fill caches and compile code. Their results are discarded. */
 const warmUp = 2
 /** Milliseconds between commands. Opening a slot takes about 55 ms on two cores, and each use opens two. */
 const pauseMs = (inFlight: number) => 250 + 125 * inFlight
@@ -158,7 +158,7 @@ export const exec: Part = {
       ids.push(String((await stack.request('POST', '/v1/sandboxes', {})).id))
     }
     const ways = waysOf(stack, cluster, kubectl !== undefined)
-    // The second part has few commands, so it runs after the code is compiled.
+    // The part with one command in flight runs last, when the code is compiled, because it has few commands.
     const twenty = await measure(stack, ways, () => ids, rounds.twenty)
     const one = await measure(stack, ways, (round) => [ids[round % ids.length]!], rounds.one)
     await Promise.all(ids.map((id) => stack.request('DELETE', `/v1/sandboxes/${id}`)))

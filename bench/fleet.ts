@@ -1,12 +1,13 @@
 /**
- * Measures hundreds and thousands of live sandboxes. Sandlot and the API server are real, and kwok simulates
- * pods.
+ * Measures Sandlot with hundreds and thousands of live sandboxes. Sandlot and the API server are real, and
+ * kwok simulates the pods.
  * For each size: a reconciler pass, requests to the API server, a dead node, an outage of all workers,
  * creation rate.
  *   go install sigs.k8s.io/kwok/cmd/kwok@v0.7.0
  *   KUBECONFIG=… FLEET_CERT=… FLEET_KEY=… [KWOK=…] [FLEET_SIZES=100,1000] npm run bench -- fleet
- * KWOK is the path of kwok. FLEET_CERT and FLEET_KEY are a certificate and key for localhost. The cluster's
- * certificate authority must have signed the certificate. The API server must run on this machine.
+ * KWOK is the path to kwok. FLEET_CERT and FLEET_KEY are the paths to a localhost certificate and its key.
+ * The cluster's certificate authority must have signed the certificate. The API server must run on this
+ * machine.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -35,11 +36,14 @@ import { addressOf, type Stack, startStack } from './stack.ts'
 
 const sizes = (process.env.FLEET_SIZES ?? '100,1000,5000').split(',').map(Number)
 const workerCount = 2
-/** First limited by concurrency, then offered at a rate per second. */
+/**
+ * Sandboxes are created `atOnce` at a time, except for the last `offered` of each size. These are requested
+ * at a rate of `aSecond` per second.
+ */
 const creates = { atOnce: 32, offered: 200, aSecond: 200 }
 const sandboxesOfAccount = 100
 const reconcileIntervalSeconds = 10
-/** Milliseconds. `settle`: until unused slots are closed after a change. `steady`: how long to observe. */
+/** Milliseconds. `settle`: time after a change until unused slots close. `steady`: observation period. */
 const ms = { settle: 62_000, steady: 31_000 }
 /** Number of pods on the node that dies. Fleets smaller than twice this number skip the test. */
 const deaths = podsOfNode
@@ -261,7 +265,7 @@ async function die(world: World) {
   const deletedSeconds = seconds()
   while ((await db.query<{ failed: number }>(countFailed))[0]!.failed < expected) await sleep(20)
   const noticedSeconds = seconds()
-  // Includes the workers' requests that check whether pods are gone.
+  // Waits so that the counts include the requests that check whether the pods are gone.
   await sleep(2 * reconcileIntervalSeconds * 1000)
   const counts = readCounts(folder, stack.workers)
   const requests = Object.fromEntries(

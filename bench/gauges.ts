@@ -14,7 +14,7 @@ export function residentMebibytes({ pid }: Pick<StartedProcess, 'pid'>): number 
   return Number(kibibytes) / 1024
 }
 
-/** CPU time since the start. Linux counts in hundredths of a second. */
+/** CPU time of a process since it started. Linux counts in hundredths of a second. */
 export function cpuSeconds({ pid }: Pick<StartedProcess, 'pid'>): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)!.split(' ')
   return (Number(fields[11]) + Number(fields[12])) / 100
@@ -30,7 +30,7 @@ export async function readMachine() {
 
 type Machine = Awaited<ReturnType<typeof readMachine>>
 
-/** `busy` is a fraction of all processors. */
+/** Returns the later load average, and the busy fraction of all processors between the two readings. */
 export const since = (before: Machine, after: Machine) => ({
   load: after.load,
   busy: 1 - (after.idle - before.idle) / Math.max(1, after.all - before.all),

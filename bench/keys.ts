@@ -2,7 +2,7 @@
  * Measures the latency of typing into a terminal, one key at a time. Exits with 1 if the median exceeds its
  * budget.
  *   [KUBECONFIG=… SANDBOX_IMAGE=…] node bench/keys.ts [KEYS]
- * A key takes a few milliseconds. Buffering or polling would take hundreds.
+ * A key takes a few milliseconds. With buffering or polling, it would take hundreds of milliseconds.
  */
 import { WebSocket } from 'ws'
 import { machine, median, percentile, table } from './figures.ts'

@@ -25,7 +25,7 @@ import { undoneAnyway } from './signals.ts'
 export const podsOfNode = 500
 
 export interface Fleet extends AsyncDisposable {
-  /** Nodes fill with pods in this order. */
+  /** Names of the nodes, in the order in which the nodes fill with pods. */
   nodes: string[]
   /** Force-deletes all pods of a node. Returns their number. */
   kill(node: string): Promise<number>
@@ -85,7 +85,7 @@ export async function openFleet(options: {
 
 const fleetLabel = 'sandlot.dev/fleet'
 
-/** In batches, because of the request timeout. Without a grace period, because there is no kubelet. */
+/** Deletes pods in batches to avoid timeouts, and without a grace period, because there is no kubelet. */
 async function removePods(core: CoreV1Api, namespace: string): Promise<void> {
   const forced = { namespace, gracePeriodSeconds: 0, limit: podsOfNode }
   while ((await core.listNamespacedPod({ namespace, limit: 1 })).items.length > 0) {
@@ -171,7 +171,7 @@ async function startKwok(options: KwokOptions): Promise<() => Promise<void>> {
   }
 }
 
-/** Workers close connections that are idle for a minute. */
+/** Maximum age of a shell in milliseconds. Workers close connections that are idle for a minute. */
 const forgottenMs = 65_000
 const lookEveryMs = 5_000
 
@@ -215,7 +215,7 @@ async function untilServing(port: number, hasEnded: () => boolean): Promise<void
 }
 
 /**
- * Reports a start by an event, and 300 ms later by the status, as kubelets do.
+ * Returns kwok stages that report a start in an event and, 300 ms later, in the status, as kubelets do.
  * Pods have no IP address, so that the cluster creates no network rules.
  */
 function stagesOf(namespace: string) {
@@ -267,7 +267,10 @@ containerStatuses:
 phase: Running
 `
 
-/** On a busy machine, a node may miss heartbeats and become unready. */
+/**
+ * A JSON patch that assigns a pod to a node. The pod tolerates every taint, because a node may miss
+ * heartbeats and become unready on a busy machine.
+ */
 const placeOn = (node: string) => [
   { op: 'add', path: '/spec/nodeName', value: node },
   { op: 'add', path: '/spec/tolerations', value: [{ operator: 'Exists' }] },
@@ -275,7 +278,7 @@ const placeOn = (node: string) => [
 
 /**
  * Registers a webhook that assigns new pods to nodes.
- * The scheduler's rate, 50 bindings per second by default, would limit the results.
+ * The scheduler would limit the results, because it binds only 50 pods per second by default.
  * @returns a function that removes the webhook
  */
 async function openWebhook(

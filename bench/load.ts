@@ -2,7 +2,7 @@
 import { connect, type Socket } from 'node:net'
 
 export interface Connection {
-  /** Returns the response's status. Only one request can be in flight. */
+  /** Sends a request and returns the response's status. Only one request can be in flight. */
   send(request: Buffer): Promise<number>
   close(): void
 }

@@ -1,7 +1,7 @@
 /**
  * `npm run bench`: measures Sandlot and its alternatives, and writes bench/RESULTS.md.
  *   KUBECONFIG=… SANDBOX_IMAGE=… [KUBECTL=…] npm run bench [-- PART…]
- * By default runs all parts. Some need a cluster with administrator rights. Use an otherwise idle machine.
+ * Runs all parts by default. Some need administrator rights on a cluster. Use an otherwise idle machine.
  */
 import { limits } from './accounts.ts'
 import { burst } from './burst.ts'

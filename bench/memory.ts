@@ -1,4 +1,4 @@
-/** Memory of an API and a worker: idle, with 100 sandboxes, with 1,000 streams. */
+/** Measures the memory of an API and a worker: idle, with 100 sandboxes, and with 1,000 streams. */
 import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { residentMebibytes } from './gauges.ts'
@@ -13,7 +13,7 @@ const streams = Number(process.env.BENCH_STREAMS ?? 1_000)
 const followed = 10
 /** Number of concurrent creations. */
 const batch = 5
-/** Milliseconds after each change, for garbage collection. */
+/** Milliseconds to wait after each change, so that garbage is collected. */
 const restMs = 5_000
 
 export const memory: Part = {

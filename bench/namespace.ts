@@ -1,4 +1,4 @@
-/** A separate namespace for a benchmark, with settings for the processes. */
+/** Creates a separate namespace for a benchmark, with settings for its processes. */
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

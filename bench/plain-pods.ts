@@ -1,4 +1,4 @@
-/** Baseline for creation: `kubectl run`, then waiting for the pod. */
+/** Baseline for creation: runs `kubectl run` and waits for the pod. */
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -1,5 +1,5 @@
 /**
- * Simulates a day of the warm pool. Compares fixed pools to pools that follow demand
+ * Simulates a day of the warm pool, and compares fixed pools to pools that follow demand
  * (workers/pool/demand.ts).
  *   node bench/pool-simulation.ts [START-SECONDS]
  */
@@ -10,7 +10,7 @@ import { table } from './figures.ts'
 
 const day = 24 * 3600
 
-/** Arrivals in seconds: few at night, most in the afternoon, and a class that starts on the hour. */
+/** Arrival times in seconds: few at night, most around midday, and four bursts from a class of twenty. */
 function arrivalsOfADay(random = seeded(7)): number[] {
   const arrivals: number[] = []
   for (let second = 0; second < day; second++) {

@@ -11,7 +11,7 @@ const chunkBytes = 64 * 1024
 const rounds = 7
 const streamMebibytes = 64
 
-/** One of the samples contains the same prefix. */
+/** Returns a random secret. Its first byte is the byte that fills one of the samples. */
 const token = () => `sk-${randomBytes(24).toString('base64url')}`
 const secretsOf = (count: number) =>
   Object.fromEntries(Array.from({ length: count }, (_, at) => [`SECRET_${at}`, token()]))
@@ -69,7 +69,7 @@ async function measureStream(secrets: Record<string, string>) {
   })
   const plain: number[] = []
   const redacted: number[] = []
-  // Alternating, so that conditions are the same for both.
+  // Alternates between both modes, so that the conditions are the same.
   for (let round = 0; round <= rounds; round++) {
     const ms = [await stream(stack, String(id), true), await stream(stack, String(id), false)] as const
     if (round === 0) continue

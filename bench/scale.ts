@@ -13,7 +13,7 @@ import { type Stack, startStack } from './stack.ts'
 
 const sizes = (process.env.BENCH_ROWS ?? '100,10000,1000000').split(',').map(Number)
 const rounds = 15
-/** Maximum rows per statement: a page, or a month of an account with 1 % of all rows. */
+/** Maximum rows per statement, such as a page, or a month of an account that has 1 % of all rows. */
 const maxRows = 1_000
 
 /** Each statement is identified by unique words. `isShown` adds it to the chart. */
@@ -42,7 +42,7 @@ export const scale: Part = {
   title: 'Statements, by the size of the tables',
   needsCluster: false,
   async measure() {
-    // The generated sandboxes exceed the default hours of the month.
+    // The generated sandboxes exceed the default monthly quota of sandbox hours.
     const env = {
       SANDBOX_DRIVER: 'local',
       RECONCILE_INTERVAL_SECONDS: '0.2',

@@ -13,7 +13,7 @@ export interface Services extends AsyncDisposable {
   watchdog: Watchdog
 }
 
-/** PostgreSQL writes as safely as in production. */
+/** Starts both servers. PostgreSQL writes are as durable as in production. */
 export async function startServices(): Promise<Services> {
   await using undo = new AsyncDisposableStack()
   const watchdog = startWatchdog()

@@ -9,7 +9,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   })
 }
 
-/** Runs `undo` on SIGINT and SIGTERM. Returns a function that runs it earlier, only once. */
+/** Runs `undo` on SIGINT or SIGTERM, unless the returned function has run it before. */
 export function undoneAnyway(undo: () => Promise<unknown>): () => Promise<void> {
   undos.add(undo)
   return async () => {

@@ -2,8 +2,8 @@
  * Measures how many commands find a slot, and the time saved, with random arrivals in 20 sandboxes on
  * Kubernetes.
  *   KUBECONFIG=… SANDBOX_IMAGE=… node bench/slots.ts [COMMANDS] [A-SECOND] [WORKERS]…
- * Fails if a command fails, or if less than 95 % find a slot. Two cores sustain about 20 commands per second.
- * Requires an administrator's KUBECONFIG, and creates a namespace.
+ * Fails if a command fails, or if fewer than 95 % of the commands find a slot. Two cores sustain about 20
+ * commands per second. Requires an administrator's KUBECONFIG, and creates a namespace.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { machine, percentile, table } from './figures.ts'

@@ -1,4 +1,4 @@
-/** CPU time that an API and a worker need to start from the image's bundles. */
+/** Measures the CPU time that an API and a worker need to start from the image's bundles. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -10,7 +10,7 @@ import { kubeconfig, type Part, type Row } from './part.ts'
 import { startStack } from './stack.ts'
 
 const rounds = 9
-/** Maximum CPU time of a worker's start, in milliseconds. */
+/** Maximum CPU time for starting a worker, in milliseconds. */
 const maxMs = 500
 
 export const start: Part = {

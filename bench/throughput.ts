@@ -1,4 +1,4 @@
-/** Commands per second with many in flight, and the CPU time of the API and the worker per command. */
+/** Measures commands per second with many in flight, and the CPU time per command of API and worker. */
 
 import { cpuSeconds } from './gauges.ts'
 import { openConnection, requestBytes } from './load.ts'

@@ -8,7 +8,7 @@ import { makeUsers, password } from './users.ts'
 const world = shareWorld({ env: { RATE_LOGIN_PER_MINUTE: '100' } })
 const users = makeUsers(world)
 
-test('account password and account end-sessions prompt for the password and do not save it', async () => {
+test('`account password` and `account end-sessions` read the password from stdin and do not save it', async () => {
   using other = await users.newUser()
   const before = readFileSync(other.home.configFile, 'utf8')
   const args = (command: string) => ['account', command, '--email', other.email, '--password-stdin']
@@ -25,7 +25,7 @@ test('account password and account end-sessions prompt for the password and do n
   expect(await other.run(['whoami'])).toMatchObject({ code: 0 })
 })
 
-test('account delete with --yes and --confirm also removes the saved key', async () => {
+test('`account delete` requires --yes and --confirm, and removes the saved key', async () => {
   using other = await users.newUser()
   using unrelated = await users.newUser()
   const with_ = ['account', 'delete', '--email', other.email, '--password-stdin']

@@ -93,7 +93,7 @@ describe('accepted addresses', () => {
     expect(readAddress(typed, 'test')).toBe(meant)
   })
 
-  test('the client sends requests to exactly the address that it accepted', () => {
+  test('URL parsing leaves a normalized address unchanged', () => {
     for (const [, meant] of taken) expect(new URL(`${meant}/v1/account`).href).toBe(`${meant}/v1/account`)
   })
 })
@@ -118,7 +118,7 @@ describe('rejected addresses', () => {
     },
   )
 
-  test('the client exits with 2 and sends nothing to an address that it rejects', async () => {
+  test('the client sends nothing to a rejected address and exits with 2', async () => {
     for (const typed of [
       'http://example.com',
       'http://0x7f.1',
@@ -159,7 +159,7 @@ describe('rejected addresses', () => {
     'https:\\\\user:hunter2@example.com',
     'user:hunter2@example.com',
     'https://hunter2@',
-  ])('an error about the address %s does not show its password', (typed) => {
+  ])('the error for the address %s does not show the password', (typed) => {
     expect(() => readAddress(typed, 'test')).toThrow('…@')
     expect(() => readAddress(typed, 'test')).not.toThrow('hunter2')
   })
@@ -168,7 +168,7 @@ describe('rejected addresses', () => {
     ['https://example.com/v1', '/v1', 'https://example.com'],
     ['https://example.com/v1/', '/v1', 'https://example.com'],
     ['http://localhost:8080/sandlot/v1/docs', '/v1/docs', 'http://localhost:8080/sandlot'],
-  ])('an error about the address %s names the part of the path to remove', (typed, part, meant) => {
+  ])('the error for the address %s names the part of the path to remove', (typed, part, meant) => {
     const refused = expect.objectContaining({
       message: expect.stringContaining(`must not include ${part},`),
       hint: `Use ${meant} instead.`,
@@ -176,7 +176,7 @@ describe('rejected addresses', () => {
     expect(() => readAddress(typed, 'test')).toThrow(refused)
   })
 
-  test('exec exits with 125 for a rejected address', async () => {
+  test('`exec` exits with 125 if the address is rejected', async () => {
     using home = new Home()
     const { code, json } = await home.run(['exec', '--json', '--url', 'http://example.com', '--', 'true'])
     expect(code).toBe(125)

@@ -90,7 +90,7 @@ async function unpackAll(archive: Buffer): Promise<Skipped> {
 
 const unpack = async (archive: Buffer): Promise<string[]> => (await unpackAll(archive)).lines
 
-describe('the target folder of unpacking', () => {
+describe('unpacking into a target folder', () => {
   const evil = { content: 'evil' }
   test.each<[string, Entry[]]>([
     ['a name with ..', [{ path: '../outside/precious', ...evil }]],
@@ -163,7 +163,7 @@ describe('the target folder of unpacking', () => {
     expect(readdirSync(outside)).toEqual(['precious'])
   })
 
-  test('unpacking writes nothing outside the target folder through an existing link', async () => {
+  test('unpacking does not follow an existing link out of the target folder', async () => {
     symlinkSync(outside, join(target, 'mine'))
     const entries: Entry[] = [
       { path: 'mine/precious', ...evil },
@@ -174,7 +174,7 @@ describe('the target folder of unpacking', () => {
     expect(readdirSync(outside)).toEqual(['precious'])
   })
 
-  test('unpacking writes nothing outside the target folder through any chain of links', async () => {
+  test('unpacking does not follow a chain of links out of the target folder', async () => {
     const step = fc.constantFrom('..', '.', 'a', 'b', 'c', '')
     const way = fc.array(step, { minLength: 1, maxLength: 6 }).map((steps) => steps.join('/'))
     const link = fc.record({ path: way, target: way })
@@ -193,7 +193,7 @@ describe('the target folder of unpacking', () => {
   })
 })
 
-test('unpacking reports the names of skipped entries and unpacks all others', async () => {
+test('unpacking reports skipped entries by name and unpacks the rest', async () => {
   const skipped = await unpack(
     archiveOf([
       { path: 'bin/python', type: 'SymbolicLink', linkpath: '/usr/bin/python3' },
@@ -323,7 +323,7 @@ test('packing and unpacking preserve modes, links, timestamps and non-UTF-8 name
   expect(modesFile).toBe('555\0./sub\0')
 })
 
-test('packing skips special, unreadable and vanished entries and packs all others', async () => {
+test('packing skips pipes, sockets and deleted files, and packs the rest', async () => {
   const source = join(outside, 'source')
   mkdirSync(source)
   for (const name of ['a', 'gone', 'z']) writeFileSync(join(source, name), name)
@@ -346,7 +346,7 @@ test('packing skips special, unreadable and vanished entries and packs all other
   ])
 })
 
-test('a file that shrinks while it is packed is padded and reported', async () => {
+test('if a file shrinks during packing, the archive entry is padded and the file is reported', async () => {
   const source = join(outside, 'source')
   mkdirSync(source)
   writeFileSync(join(source, 'log'), Buffer.alloc(1_000_000, 'x'))

@@ -80,7 +80,7 @@ See \`sandlot mcp init --help\`.`,
   expect(await home.run(args, { env })).toMatchObject({ code: 2, stdout: '', stderr: `sandlot: ${words}\n` })
 })
 
-test("help lists global options after the command's own options", async () => {
+test("`help` lists global options after the command's own options", async () => {
   using home = new Home()
   const end = /\n\nOptions of every command, described in sandlot --help: --json [^.]+--api-key\n/
   const group = await home.run(['files', '--help'])
@@ -135,7 +135,7 @@ test.each(refusals)(
   },
 )
 
-test('files create can send a file larger than the limit on JSON bodies', async () => {
+test('`files create` sends a file larger than the limit for JSON bodies', async () => {
   using home = new Home()
   const large = join(home.folder, 'large')
   writeFileSync(large, '')
@@ -158,7 +158,7 @@ test('on a dumb terminal, the client shows help instead of the picker', async ()
   await terminal.ended
 })
 
-test('help states that a number without a unit means seconds', async () => {
+test('`help` states that a number without a unit means seconds', async () => {
   using home = new Home()
   const { stdout } = await home.run(['session', 'create', '--help'])
   expect(stdout.replace(/\s+/g, ' ')).toContain('such as 10m; a bare number is seconds')

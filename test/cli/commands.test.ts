@@ -223,7 +223,7 @@ const names = (branch: Branch, before = ''): string[] =>
     return 'hidden' in entry ? [] : [`${before}${name}`]
   })
 
-test('the output tests cover every command', () => {
+test('every command has an output test here or is listed as tested elsewhere', () => {
   const walked = (name: string) => walk.some(({ line }) => line === name || line.startsWith(`${name} `))
   expect(names(commands).filter((name) => !walked(name) && !elsewhere.includes(name))).toEqual([])
 })
@@ -264,7 +264,7 @@ describe('keys', () => {
   const ask = (...args: string[]) => ['keys', ...args, '--email', user.email, '--password-stdin']
   const input = { input: password }
 
-  test('keys create prints a working key with the requested name and lifetime', async () => {
+  test('`keys create` prints a working key with the requested name and lifetime', async () => {
     const made = await user.run(ask('create', '--name', 'ci', '--ttl', '1h'), input)
     expect(made).toMatchObject({
       code: 0,
@@ -279,7 +279,7 @@ describe('keys', () => {
     expect(key.endsWith(ci.last_four)).toBe(true)
   })
 
-  test('keys create --save saves the key for this client', async () => {
+  test('`keys create --save` saves the new key in the settings file', async () => {
     using other = await users.newUser()
     const args = ['keys', 'create', '--save', '--json=key,id', '--email', other.email, '--password-stdin']
     const { key, id } = (await other.run(args, input)).json()
@@ -291,7 +291,7 @@ describe('keys', () => {
     await eventually(async () => (await other.run(['whoami'])).code === 4, 10_000)
   })
 
-  test("keys rm and keys rotate accept a key's name if no other key has the same name", async () => {
+  test('`keys rm` and `keys rotate` accept the name of a key if the name is unique', async () => {
     for (const name of ['one', 'two', 'two']) await user.run(ask('create', '--name', name), input)
     expect(await user.run(ask('rm', 'one'), input)).toMatchObject({
       code: 0,
@@ -303,7 +303,7 @@ describe('keys', () => {
     expect(both.stderr.match(/^ {2}key_\w+ {2}…\w{4}$/gm)).toHaveLength(2)
   })
 
-  test('a key from keys create --scope run cannot change the allowlist', async () => {
+  test('a key created with --scope run cannot change the allowlist', async () => {
     const { stdout } = await user.run(ask('create', '--scope', 'run', '--name', 'agent'), input)
     const env = { SANDLOT_API_KEY: stdout.trim() }
     expect((await user.run(ask('ls'), input)).stdout).toMatch(/\tagent\trun\t/)
@@ -315,7 +315,7 @@ describe('keys', () => {
     })
   })
 
-  test('keys rotate replaces a key, and the old key stays valid for the requested overlap', async () => {
+  test('`keys rotate` replaces a key, and the old key stays valid for the requested overlap', async () => {
     using other = await users.newUser()
     const with_ = ['--email', other.email, '--password-stdin']
     const [{ id }] = (await other.run(['keys', 'ls', '--json', ...with_], input)).json().data
@@ -359,7 +359,7 @@ test('to fit the terminal, a table truncates the widest column first and the id 
   await owner.run(['session', 'rm', '--yes'])
 })
 
-test('--quiet prints only ids, and nothing on stderr', async () => {
+test('--quiet prints only ids on stdout and nothing on stderr', async () => {
   expect(await user.run(['session', 'ls', '--quiet'])).toMatchObject({ stdout: `${user.id}\n`, stderr: '' })
   expect((await onTerminal(['session', 'ls', '-q'])).text).toBe(`${user.id}\n`)
   expect((await onTerminal(['files', 'create', 'q', '--content', 'x', '--overwrite', '-q'])).text).toBe(

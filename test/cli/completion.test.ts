@@ -76,7 +76,7 @@ describe('declared commands and options', () => {
     expect(await valuesFor(...words)).toEqual(values)
   })
 
-  test('completion of local files is left to the shell', async () => {
+  test('completion leaves local files to the shell', async () => {
     const filesFor = async (...words: string[]) =>
       (await complete(describeProgram(), words.slice(0, -1), words.at(-1)!, openSources)).files
     expect(await filesFor('files', 'put', '')).toBe(true)
@@ -102,7 +102,7 @@ describe('bash command lines', () => {
     expect(readLine(line, breaks)).toMatchObject({ words, current, kept })
   })
 
-  test('completion quotes candidates in the style of the typed line', () => {
+  test('completion quotes candidates in the same style as the typed word', () => {
     const write = (line: string, value: string) => writeWords([{ value }], readLine(line, breaks), '9')
     expect(write('sandlot a', "a b$c'd")).toEqual(["a\\ b\\$c\\'d"])
     expect(write('sandlot "a', 'a b$c')).toEqual(['a b\\$c'])
@@ -129,7 +129,7 @@ describe('completion in a shell', () => {
     expect(made.code).toBe(0)
   })
 
-  test('completion omits hidden paths and paths with line breaks', async () => {
+  test('completion omits paths with line breaks, and hidden paths unless a dot is typed', async () => {
     const { stdout } = await user.run(['__complete', '--', 'files', 'view', ''])
     expect(stdout).toBe('only/\nsub/\n:4\n')
     const hidden = await user.run(['__complete', '--', 'files', 'view', '.h'])
@@ -142,7 +142,7 @@ describe('completion in a shell', () => {
     expect(whose.stdout).toMatch(new RegExp(`^${user.id}:\t.*\n:2\n$`))
   })
 
-  test('completion offers command ids for logs, kill and attach, but not for exec', async () => {
+  test('completion offers command ids after `logs`, `kill` and `attach`, but not after `exec`', async () => {
     const [{ id, command }] = (await user.run(['ps', '--json'])).json().data
     const complete = async (...words: string[]) =>
       (await user.run(['__complete', '--', ...words, ''])).stdout.split('\n')[0]

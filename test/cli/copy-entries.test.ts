@@ -80,7 +80,7 @@ describeOnEveryImage('copies', ({ driver, env }) => {
     await sh('./mode-755')
   })
 
-  test('a copy reports the entries that the sandbox cannot read, and copies all others', async () => {
+  test('`cp` reports entries that are unreadable in the sandbox, and copies the rest', async () => {
     await sh(
       'mkdir -p odd/locked && echo a > odd/a && echo b > odd/b && chmod 000 odd/locked odd/b && mkfifo odd/pipe',
     )
@@ -95,7 +95,7 @@ describeOnEveryImage('copies', ({ driver, env }) => {
     expect(await cp(':lone/pipe', local('x'))).toMatchObject({ code: 2 })
   })
 
-  test('a copy never replaces a file with a folder, or a folder with a file', async () => {
+  test('`cp` never replaces a file with a folder, or a folder with a file', async () => {
     await sh('echo file > kind; mkdir other; mkdir -p deep/kind; echo deep > deep/file; mkdir deep/folder')
     mkdirSync(local('kind'))
     writeFileSync(local('other'), 'local')
@@ -128,7 +128,7 @@ describeOnEveryImage('copies', ({ driver, env }) => {
     expect(statSync(local('deep/file')).isDirectory()).toBe(true)
   })
 
-  test('a copy can write to pipes and devices in a sandbox', async () => {
+  test('`cp` writes to pipes and devices in a sandbox', async () => {
     writeFileSync(local('bytes'), 'bytes')
     await sh('mkfifo fifo; ln -s /dev/null null; (cat fifo > read) >/dev/null 2>&1 &')
     for (const path of ['fifo', 'null', '/dev/null']) {

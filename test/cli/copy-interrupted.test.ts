@@ -71,7 +71,7 @@ describeOnBothDrivers('copies', (driver) => {
     expect(sizes.sort()).toEqual([3, 3, 3, 500_000])
   })
 
-  test('an interrupted copy of one file leaves no temporary file', async () => {
+  test('an interrupted copy of a single file into a session leaves no temporary file', async () => {
     await sh('echo old > one')
     execFileSync('mkfifo', [local('endless')])
     // Opening a pipe for reading and writing does not block.

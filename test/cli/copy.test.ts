@@ -37,7 +37,7 @@ function makeFolder(name: string): string {
   return local(name)
 }
 
-test('cp copies files to the target path, or into the target if it is a folder', async () => {
+test('`cp` copies files to the target path, or into the target if it is a folder', async () => {
   writeFileSync(local('one'), 'one')
   const there = `${user.id}:cp/deep/one`
   expect(await cp(local('one'), there)).toMatchObject({
@@ -60,7 +60,7 @@ test('cp copies files to the target path, or into the target if it is a folder',
   await user.run(['session', 'rm', '--yes', 'box'])
 })
 
-test('cp copies folders with their modes and links, like `cp -rp`', async () => {
+test('`cp` copies folders with their modes and links, like `cp -rp`', async () => {
   const source = makeFolder('tree')
   // Copies to a new path, then into the existing folder.
   for (const path of ['trees/new', 'trees/new/tree'])
@@ -100,7 +100,7 @@ test('cp copies folders with their modes and links, like `cp -rp`', async () => 
   expect(ps.screen()).toContain('  cd trees/new;')
 })
 
-test('cp writes to local pipes and devices, and follows links', async () => {
+test('`cp` writes to local pipes and devices, and follows local links', async () => {
   await user.run(['files', 'create', 'small', '--content', 'small'])
   symlinkSync('linked', local('to-file'))
   symlinkSync('made/later', local('to-nothing'))
@@ -134,7 +134,7 @@ test('cp writes to local pipes and devices, and follows links', async () => {
   expect(readFileSync(local('opened'), 'utf8')).toBe('small')
 })
 
-test('files put copies data from a local pipe into the session', async () => {
+test('`files put` copies data from a local pipe into the session', async () => {
   execFileSync('mkfifo', [local('source')])
   const sending = user.run(['files', 'put', local('source'), 'from-pipe'])
   await writeFile(local('source'), 'piped')
@@ -145,7 +145,7 @@ test('files put copies data from a local pipe into the session', async () => {
 test.each([
   ['read', (pipe: string) => ['cp', ':waiting', pipe]],
   ['written', (pipe: string) => ['cp', pipe, ':waiting/new']],
-])('Ctrl-C stops a copy that is blocked on a pipe that is not being %s', async (name, argsOf) => {
+])('Ctrl-C stops a copy blocked on a pipe that is not being %s', async (name, argsOf) => {
   const pipe = local(`never-${name}`)
   execFileSync('mkfifo', [pipe])
   await user.run(['files', 'create', 'waiting', '--overwrite', '--content', 'x'])
@@ -167,7 +167,7 @@ test('the client rejects arguments that are not valid UTF-8', async () => {
     expect(await run(words), words).toMatchObject({ code: 2, stdout: '' })
 })
 
-test('cp copies secrets without redaction and reports skipped entries', async () => {
+test('`cp` copies secrets without redaction and reports skipped entries', async () => {
   await user.run(['secrets', 'create', 'TOKEN'], { input: 'hunter2-hunter2' })
   await user.run(['exec', '-c', 'mkdir -p odd; echo hunter2-hunter2 > odd/it; ln -s /etc/passwd odd/out'])
   expect(await cp(':odd', local('odd'))).toMatchObject({
@@ -179,7 +179,7 @@ test('cp copies secrets without redaction and reports skipped entries', async ()
   await user.run(['secrets', 'rm', '--yes', 'TOKEN'])
 })
 
-test('cp reports why each copy failed', async () => {
+test('`cp` reports why each copy failed', async () => {
   const folder = makeFolder('refused')
   await user.run(['files', 'create', 'a-file', '--content', 'x'])
   const fails = async (args: string[], code: number, words: string) =>

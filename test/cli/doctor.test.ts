@@ -40,7 +40,7 @@ function passOn(change: (headers: { date: string }) => void, tls?: { key: string
   return startPeer((request, response) => void pass(request, response), tls)
 }
 
-test('doctor reports each passed check with its duration and leaves no session behind', async () => {
+test('`doctor` reports each passed check with its duration and leaves no session behind', async () => {
   using user = await newUser()
   const { stdout, stderr, code } = await user.run(['doctor'])
   expect(stderr).toBe('')
@@ -64,7 +64,7 @@ test('doctor reports each passed check with its duration and leaves no session b
   expect(exec).toEqual({ idempotency_key: expect.stringMatching(/./) })
 })
 
-test('doctor --json prints one object, and doctor --no-create creates no session', async () => {
+test('`doctor --json` prints one object, and `doctor --no-create` creates no session', async () => {
   using user = await newUser()
   const { json, code } = await user.run(['doctor', '--json', '--no-create'])
   expect(code).toBe(0)
@@ -80,7 +80,7 @@ test('doctor --json prints one object, and doctor --no-create creates no session
   expect(all.json().data).toEqual([])
 })
 
-test('doctor fails if other users can read the settings file, but still runs the other checks', async () => {
+test('`doctor` fails if other users can read the settings file, but still runs the other checks', async () => {
   using user = await newUser()
   chmodSync(user.home.configFile, 0o644)
   const { json, code } = await user.run(['doctor', '--json', '--no-create'])
@@ -91,7 +91,7 @@ test('doctor fails if other users can read the settings file, but still runs the
   expect(checks.at(-1)).toMatchObject({ name: 'clock', ok: true })
 })
 
-test('doctor reports a malformed settings file once and runs the checks that do not need it', async () => {
+test('`doctor` reports a malformed settings file once and runs the checks that do not need the file', async () => {
   using home = new Home()
   home.writeConfig('base_url = "https://a.example')
   const checksOf = async (env: Record<string, string>) => {
@@ -107,7 +107,7 @@ test('doctor reports a malformed settings file once and runs the checks that do 
   })
 })
 
-test('doctor reports a missing settings file without failing', async () => {
+test('`doctor` reports a missing settings file without failing', async () => {
   using home = new Home()
   const env = { SANDLOT_URL: 'http://127.0.0.1:1', SANDLOT_API_KEY: 'sandlot_live_x' }
   const { checks } = (await home.run(['doctor', '--json'], { env })).json()
@@ -120,7 +120,7 @@ test.each([
   ['an unknown host', { SANDLOT_URL: 'https://no-such-host.invalid' }, 'name', 8],
   ['a closed port', { SANDLOT_URL: 'http://127.0.0.1:1' }, 'connection', 8],
   ['an unknown key', { SANDLOT_API_KEY: `sandlot_live_${'x'.repeat(49)}` }, 'account', 4],
-])('doctor reports %s with a remedy and the matching exit code', async (_, env, name, exitCode) => {
+])('`doctor` reports %s with a remedy and the matching exit code', async (_, env, name, exitCode) => {
   using user = await newUser()
   const before = { SANDLOT_URL: world.url(), SANDLOT_API_KEY: 'sandlot_live_x' }
   if (name === 'address') writeFileSync(user.home.configFile, 'api_key = "sandlot_live_x"\n')
@@ -135,7 +135,7 @@ test.each([
   expect(stdout).toContain(failed[0]!.next!.split('\n')[0])
 })
 
-test('doctor detects a server that is not Sandlot', async () => {
+test('`doctor` detects a server that is not Sandlot', async () => {
   using user = await newUser()
   await using peer = await startPeer((_, response) => response.end('<html>'))
   const { json, code } = await user.run(['doctor', '--json'], { env: user.home.through(peer.url) })
@@ -143,7 +143,7 @@ test('doctor detects a server that is not Sandlot', async () => {
   expect(code).toBe(8)
 })
 
-test('doctor detects a wrong local clock', async () => {
+test('`doctor` detects a wrong local clock', async () => {
   using user = await newUser()
   await using peer = await passOn((headers) => {
     headers.date = new Date(Date.now() - 600_000).toUTCString()
@@ -153,7 +153,7 @@ test('doctor detects a wrong local clock', async () => {
   expect(code).toBe(1)
 })
 
-test('doctor rejects an untrusted certificate and describes a trusted one', async () => {
+test('`doctor` rejects an untrusted certificate and describes a trusted one', async () => {
   using user = await newUser()
   const certificate = makeCertificate()
   await using peer = await passOn(() => {}, certificate)
@@ -169,7 +169,7 @@ test('doctor rejects an untrusted certificate and describes a trusted one', asyn
   expect(trusted).toMatchObject({ stdout: expect.not.stringContaining('FAIL'), code: 0 })
 })
 
-test('doctor reports an exhausted quota and exits with the matching code', async () => {
+test('`doctor` reports an exhausted quota and exits with the matching code', async () => {
   using user = await newUser()
   await user.run(['session', 'create', '--async'])
   await user.run(['session', 'create', '--async'])
@@ -180,7 +180,7 @@ test('doctor reports an exhausted quota and exits with the matching code', async
   expect(await activeOf(user)).toHaveLength(2)
 })
 
-test('doctor destroys its session when it is interrupted', async () => {
+test('`doctor` destroys its session when it is interrupted', async () => {
   using user = await newUser()
   await using line = await openLineWithoutExec(world.url())
   const doctor = user.run(['doctor'], {

@@ -12,7 +12,7 @@ describe('exec', () => {
   const exec = (args: string[], input?: string | Uint8Array) =>
     user.run(['exec', ...args], input === undefined ? {} : { input })
 
-  test("exec returns the command's stdout, stderr and exit code", async () => {
+  test("`exec` returns the command's stdout, stderr and exit code", async () => {
     expect(await exec(['--', 'sh', '-c', 'printf out; printf err >&2; exit 3'])).toMatchObject({
       stdout: 'out',
       stderr: 'err',
@@ -20,7 +20,7 @@ describe('exec', () => {
     })
   })
 
-  test('exec passes stdin through byte for byte', async () => {
+  test('`exec` passes stdin through byte for byte', async () => {
     const text = '\ufeffhéllo\n\0\ttab 🎈 no newline at the end'
     expect((await exec(['cat'], text)).bytes).toEqual(Buffer.from(text))
     expect(await exec(['wc', '-c'], 'y'.repeat(1_000_000))).toMatchObject({ stdout: '1000000\n' })
@@ -53,24 +53,24 @@ describe('exec', () => {
     ['137 after SIGKILL', ['-c', 'kill -9 $$'], 137],
     ['143 after SIGTERM', ['-c', 'kill -TERM $$'], 143],
     ['125 for an unknown session', ['-s', 'sbx_none', 'true'], 125],
-  ])('exec exits with %s', async (_, args, code) => {
+  ])('`exec` exits with %s', async (_, args, code) => {
     expect(await exec(args)).toMatchObject({ code })
   })
 
-  test('exec prints the output received before a timeout, and then reports the timeout', async () => {
+  test('`exec` prints the output received before a timeout, and then reports the timeout', async () => {
     const { stdout, stderr } = await exec(['--timeout', '500ms', '-c', 'echo partial; sleep 30'])
     expect(stdout).toBe('partial\n')
     expect(stderr).toContain('timed out')
   })
 
-  test('exec prints large output completely', async () => {
+  test('`exec` prints large output completely', async () => {
     const { bytes, stderr, code } = await exec(['-c', 'yes | head -c 12000000'])
     expect(stderr).toBe('')
     expect(bytes.length).toBe(12_000_000)
     expect(code).toBe(0)
   })
 
-  test("exec --json prints the whole result and keeps the command's exit code", async () => {
+  test("`exec --json` prints the whole result and exits with the command's exit code", async () => {
     const { code, json, stderr } = await exec(['--json', '--', 'sh', '-c', 'echo out; echo err >&2; exit 4'])
     expect(code).toBe(4)
     expect(stderr).toBe('')
@@ -83,14 +83,14 @@ describe('exec', () => {
     })
   })
 
-  test("a --json argument of the remote command does not turn the client's errors into JSON", async () => {
+  test('a --json argument of the remote command does not make the client print errors as JSON', async () => {
     const { stdout, stderr, code } = await exec(['-s', 'sbx_none', 'cat', '--json'])
     expect(code).toBe(125)
     expect(stdout).toBe('')
     expect(stderr).toContain('The session sbx_none was not found')
   })
 
-  test('exec exits with 125 if the session has been destroyed', async () => {
+  test('`exec` exits with 125 if the session has been destroyed', async () => {
     await using gone = await users.newSession()
     await gone.run(['session', 'rm', '--yes'])
     const { code, json } = await gone.run(['exec', '--json', '-s', gone.id, 'true'])
@@ -104,7 +104,7 @@ describe('files', () => {
   const files = (args: string[], input?: string | Uint8Array) =>
     user.run(['files', ...args], input === undefined ? {} : { input })
 
-  test('files create stores binary data from stdin or a local file', async () => {
+  test('`files create` stores binary data from stdin or a local file', async () => {
     const all = Buffer.from(Array.from({ length: 512 }, (_, index) => index % 256))
     expect(await files(['create', 'deep/bytes'], all)).toMatchObject({
       code: 0,
@@ -120,7 +120,7 @@ describe('files', () => {
     expect(await files(['view', 'empty'])).toMatchObject({ code: 0, stdout: '' })
   })
 
-  test('files view prints a requested range of lines', async () => {
+  test('`files view` prints a requested range of lines', async () => {
     await files(['create', 'lines', '--content', 'one\ntwo\nthree\n'])
     for (const [range, shown] of [
       ['2:3', 'two\nthree\n'],
@@ -132,7 +132,7 @@ describe('files', () => {
     }
   })
 
-  test('files create replaces a file only with --overwrite', async () => {
+  test('`files create` replaces a file only with --overwrite', async () => {
     const create = ['create', 'script', '--content', '#!/bin/sh\necho ran\n']
     expect(await files(create)).toMatchObject({ code: 0 })
     const again = await files([...create, '--json'])
@@ -147,7 +147,7 @@ describe('files', () => {
     ['a directory', ['view', '/tmp'], 5],
     ['a path that is not writable', ['create', '/etc/x', '--content', 'x'], 1],
     ['a missing local file', ['create', 'x', '--from-file', '/nonexistent'], 1],
-  ])('a files command for %s exits with the documented code', async (_, args, code) => {
+  ])('a `files` command for %s exits with the documented code', async (_, args, code) => {
     const ran = await files([...args, '--json'])
     expect(ran.code).toBe(code)
     expect(ran.json().error.exit_code).toBe(code)

@@ -30,7 +30,7 @@ async function askAmong(commands: object[], args: string[]) {
   return { ...ran, asked: service.asked.map(({ line }) => line) }
 }
 
-test('logs without an id selects the only running command, or lists the candidates', async () => {
+test('`logs` without an id selects the only running command, or lists the candidates', async () => {
   const ended = { ...running, id: `exec_${'1'.repeat(26)}`, status: 'exited' }
   expect(await askAmong([running, ended], ['logs'])).toMatchObject({
     code: 0,
@@ -49,7 +49,7 @@ test('logs without an id selects the only running command, or lists the candidat
   )
 })
 
-test('attach without an id selects the only command with a terminal', async () => {
+test('`attach` without an id selects the only command with a terminal', async () => {
   const terminal = { ...running, id: `exec_${'2'.repeat(26)}`, tty: true }
   await using service = await startPeer((_, response) =>
     response.end(JSON.stringify({ data: [running, terminal], next_cursor: null })),
@@ -60,7 +60,7 @@ test('attach without an id selects the only command with a terminal', async () =
   expect(service.asked.at(-1)!.line).toBe(`GET ${base}/${terminal.id}/attach`)
 })
 
-test('exec -d on a terminal shows how to follow and how to kill the command', async () => {
+test('`exec -d` on a terminal shows how to follow and how to kill the command', async () => {
   await using service = await startPeer((_, response) => response.end(JSON.stringify(running)))
   const env = { SANDLOT_URL: service.url, SANDLOT_API_KEY: 'sandlot_live_x', SANDLOT_SESSION: 'sbx_a' }
   const screen = openTerminal([process.execPath, clientPath, 'exec', '-d', 'make'], home.environment(env))

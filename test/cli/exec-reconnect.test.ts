@@ -17,7 +17,7 @@ const user = shareSession(makeUsers(world))
 const exec = (args: string[], options: Parameters<typeof user.run>[1] = {}) =>
   user.run(['exec', ...args], options)
 
-test.concurrent('exec reports an outage, reconnects, and continues where the output stopped', async () => {
+test.concurrent('`exec` reports an outage, reconnects, and continues where the output stopped', async () => {
   await using line = await openLine(world.url())
   let stderr = ''
   const ran = await exec(
@@ -38,7 +38,7 @@ test.concurrent('exec reports an outage, reconnects, and continues where the out
   expect(ran.stderr).toMatch(/^sandlot: .+ Reconnecting; press Ctrl-C to exit\.\nsandlot: reconnected\.\n$/)
 })
 
-test.concurrent('Ctrl-C makes exec exit immediately during an outage', async () => {
+test.concurrent('Ctrl-C makes `exec` exit immediately during an outage', async () => {
   await using line = await openLine(world.url())
   let stderr = ''
   const { code } = await exec(['-n', '-c', 'echo up; sleep 773'], {
@@ -83,7 +83,7 @@ const waiting = (file: string) => `echo up; until [ -e ${file} ]; do sleep 0.05;
 /** The client's retry budget with shorter pauses. */
 const quick = () => new RetryPolicy({ pausesMs: [1] })
 
-test.concurrent('exec keeps trying to reconnect after more failures than a single request tolerates', async () => {
+test.concurrent('`exec` keeps reconnecting after more failures than the client allows for a single request', async () => {
   await using line = await openLine(world.url())
   const printed: string[] = []
   const ended = await runStreaming({
@@ -101,7 +101,7 @@ test.concurrent('exec keeps trying to reconnect after more failures than a singl
   expect(printed.join('')).toBe('up\ndone\n')
 })
 
-test.concurrent('logs -f tolerates as many connection failures as exec', async () => {
+test.concurrent('`logs -f` tolerates as many connection failures as `exec`', async () => {
   await using line = await openLine(world.url())
   const remote = remoteOver(line)
   const { id } = await remote.launch({ command: waiting('mended-2') })
@@ -116,7 +116,7 @@ test.concurrent('logs -f tolerates as many connection failures as exec', async (
   expect(printed).toBe('up\ndone\n')
 })
 
-test.concurrent('exec gives up after the grace period and reports the length of the outage', async () => {
+test.concurrent('`exec` gives up after the grace period and reports the length of the outage', async () => {
   await using line = await openLine(world.url())
   let now = 0
   const running = runStreaming({

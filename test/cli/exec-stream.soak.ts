@@ -7,7 +7,7 @@ import { makeUsers, shareSession } from './users.ts'
 
 const user = shareSession(makeUsers(shareWorld()))
 
-test('exec passes 100 MiB of binary data through unchanged in constant memory', async () => {
+test('`exec` passes 100 MiB of binary data through unchanged in constant memory', async () => {
   // With a small young generation, growth means retained data rather than garbage.
   const args = ['--max-semi-space-size=4', clientPath, 'exec', '--', 'cat']
   const { sent, received, peaks, code } = await pipeThrough(args, user.home.environment(), 100)

@@ -23,7 +23,7 @@ const box = () => {
 }
 const isRunning = async (pattern: string) => (await box().countOf(pattern)) > 0
 
-test('exec shows output while the command is running, and forwards input that arrives later', async () => {
+test('`exec` shows output while the command is running, and forwards input that arrives later', async () => {
   let shown = ''
   const { code, stdout } = await exec(['-c', 'echo ready; read line; echo "got $line"; cat | wc -c'], {
     openInput: true,
@@ -38,14 +38,14 @@ test('exec shows output while the command is running, and forwards input that ar
   expect(stdout).toBe('ready\ngot a word\n5\n')
 })
 
-test('exec passes 20 MiB of binary data through unchanged', async () => {
+test('`exec` passes 20 MiB of binary data through unchanged', async () => {
   const args = [clientPath, 'exec', '--', 'cat']
   const { sent, received, code } = await pipeThrough(args, user.home.environment(), 20)
   expect(received).toEqual(sent)
   expect(code).toBe(0)
 })
 
-test('exec returns when a command exits without reading its input', async () => {
+test('`exec` returns when a command exits without reading its input', async () => {
   expect(await exec(['-c', 'echo done'], { input: randomBytes(9_000_000) })).toMatchObject({
     code: 0,
     stdout: 'done\n',
@@ -55,7 +55,7 @@ test('exec returns when a command exits without reading its input', async () => 
   expect(await exec(['-c', 'exit 3'], { openInput: true })).toMatchObject({ code: 3, stderr: '' })
 })
 
-test('exec runs the command in / if it cannot enter /workspace, and reports this on stderr', async () => {
+test('`exec` runs the command in / if it cannot enter /workspace, and reports this on stderr', async () => {
   await box().exec({ command: 'chmod 000 /workspace', cwd: '/' })
   const seen = await exec(['pwd'])
   await box().exec({ command: 'chmod 755 /workspace', cwd: '/' })
@@ -72,7 +72,7 @@ const inShell = (script: string) =>
     user.home.environment({ NODE: process.execPath, CLIENT: clientPath }),
   )
 
-test("exec without -n warns when it sends the shell's remaining stdin", async () => {
+test("`exec` without -n warns when it consumes the rest of the shell's stdin", async () => {
   const loop = (options: string) =>
     inShell(`printf 'a\\nb\\nc\\n' | while read x; do client exec ${options} -- echo "$x"; done`)
   expect(await loop('')).toMatchObject({
@@ -85,12 +85,12 @@ test("exec without -n warns when it sends the shell's remaining stdin", async ()
   expect(await loop('-i')).toMatchObject({ code: 0, stdout: 'a\n', stderr: '' })
 })
 
-test('exec does not warn when it sends stdin that only the command was meant to read', async () => {
+test('`exec` does not warn when stdin is intended only for the command', async () => {
   const piped = await inShell(`printf 'b\\na\\n' | "$NODE" "$CLIENT" exec -- sort; true`)
   expect(piped).toMatchObject({ code: 0, stdout: 'a\nb\n', stderr: '' })
 })
 
-test('exec --json prints the result of a command that reads stdin', async () => {
+test('`exec --json` prints the result of a command that reads stdin', async () => {
   const { json, code } = await exec(['--json', 'wc', '-c'], { input: randomBytes(300_000) })
   expect(code).toBe(0)
   expect(json()).toMatchObject({ status: 'exited', stdout: '300000\n', stdout_bytes: 7 })
@@ -121,7 +121,7 @@ test('a second Ctrl-C makes the client exit and kills the command', async () => 
 test.each([
   ['trap "echo bye; exit 9" TERM', 'up\nbye\n', 9, 'exited 9'],
   ['', 'up\n', 143, 'signaled SIGTERM'],
-])('exec forwards SIGTERM to %j and reports the exit status', async (trap, stdout, code, end) => {
+])('`exec` forwards SIGTERM to %j and reports the exit status', async (trap, stdout, code, end) => {
   const ran = await exec(['-c', `${trap}\necho up; sleep 300 & wait`], {
     onStart: (child) => child.stdout!.once('data', () => child.kill('SIGTERM')),
   })
@@ -174,7 +174,7 @@ test.each([
 })
 
 // Concurrent, because the tests mostly wait.
-test.concurrent('exec kills the command when the reader of its stdout closes the pipe', async () => {
+test.concurrent('`exec` kills the command when the reader of stdout closes the pipe', async () => {
   const { code, stderr } = await exec(['-c', 'while :; do echo y887; done'], {
     onStart: (child) => child.stdout!.once('data', () => child.stdout!.destroy()),
   })
@@ -203,7 +203,7 @@ test.concurrent('no input or output is lost when the connection breaks several t
   expect(ran.bytes.equals(bytes)).toBe(true)
 })
 
-test('exec reports that its command was killed because the session was destroyed', async () => {
+test('`exec` reports that its command was killed because the session was destroyed', async () => {
   const other = (await user.run(['session', 'create'])).stdout.trim()
   const { code, stderr } = await exec(['-s', other, '-c', 'echo up; sleep 60'], {
     onStart: (child) => child.stdout!.once('data', () => void user.run(['session', 'rm', '--yes', other])),
@@ -217,7 +217,7 @@ test('exec reports that its command was killed because the session was destroyed
 test.each([
   ['expired', 'its TTL has expired'],
   ['pod_failed', 'its pod failed'],
-])('exec reports that its command was killed because the session ended with the reason %s', (reason, why) => {
+])('`exec` reports that its command was killed because the session ended: %s', (reason, why) => {
   const said: string[] = []
   const end = { status: 'killed', exit_code: null, signal: null, duration_ms: 1, reason } as ExecOutcome
   noteExitStatus(end, (text) => said.push(text))
@@ -230,14 +230,14 @@ test.each([
   ['not_found', ['no-such-program'], 127, 'its program was not found in the session'],
   ['not_executable', ['/etc'], 126, 'its program is a directory or not executable'],
   ['no_such_directory', ['--cwd', '/nowhere', 'pwd'], 126, 'its working directory (--cwd) cannot be entered'],
-])('exec prints a note about the start error %s', async (_, args, code, why) => {
+])('`exec` explains the start error %s', async (_, args, code, why) => {
   const ran = await exec(args)
   expect(ran.code).toBe(code)
   expect(ran.stderr).toContain(`\nsandlot: the command did not run, because ${why}.`)
   expect((await exec(['-c', `exit ${code}`])).stderr).toBe('')
 })
 
-test('exec suggests -s if the command is the name of a session', async () => {
+test('`exec` suggests -s if the command is the name of a session', async () => {
   const hint = `To run it in the session "${user.id}": sandlot exec --session ${user.id} uname -a\n`
   const plain = await exec([user.id, 'uname', '-a'])
   expect(plain.code).toBe(127)
@@ -246,21 +246,21 @@ test('exec suggests -s if the command is the name of a session', async () => {
   expect((await exec(['--json', user.id, 'uname', '-a'])).stderr).not.toContain('To run it in')
 })
 
-test('exec --background prints an id immediately while the command continues', async () => {
+test('`exec --background` prints an id and exits while the command keeps running', async () => {
   const { code, stdout } = await exec(['-n', '--background', '-c', 'sleep 1; touch made-later'])
   expect(code).toBe(0)
   expect(stdout).toMatch(/^exec_\w{26}\n$/)
   await world.eventually(async () => (await box().sh('ls')).stdout.includes('made-later'), 10_000)
 })
 
-test('exec shows a secret only with --reveal', async () => {
+test('`exec` shows a secret only with --reveal', async () => {
   await user.run(['secrets', 'create', 'WORD'], { input: 'p4ssw0rd!\n' })
   expect((await exec(['-n', '--', 'printenv', 'WORD'])).stdout).toBe('[secret WORD]\n')
   expect((await exec(['-n', '--reveal', '--', 'printenv', 'WORD'])).stdout).toBe('p4ssw0rd!\n')
   await user.run(['secrets', 'rm', '--yes', 'WORD'])
 })
 
-test('without a terminal, exec -t fails and suggests an alternative', async () => {
+test('`exec -t` fails without a terminal and suggests an alternative', async () => {
   const { code, stderr } = await exec(['-it', 'sh'])
   expect(code).toBe(125)
   expect(stderr).toContain('terminal')

@@ -45,20 +45,20 @@ async function expectExit(terminal: Terminal, code: number) {
   await terminal.ended
 }
 
-test('without a terminal, exec -t fails and suggests an alternative', async () => {
+test('`exec -t` fails without a terminal and suggests an alternative', async () => {
   const { code, stderr } = await user.run(['exec', '-it', 'sh'])
   expect(code).toBe(125)
   expect(stderr).toContain('terminal')
 })
 
-test('exec rejects -t with --background and starts nothing', async () => {
+test('`exec` rejects -t with --background and starts nothing', async () => {
   const terminal = openClient(['-it', '--background', '--', 'sleep', '60'])
   await expectExit(terminal, 125)
   expect(terminal.screen()).toContain('-t and --background are mutually exclusive')
   expect((await user.run(['ps', '--quiet'])).stdout).toBe('')
 })
 
-test("exec reports on a new line that the shell's session has ended", async () => {
+test("`exec` reports on a new line that the shell's session has ended", async () => {
   const other = (await user.run(['session', 'create'])).stdout.trim()
   const shell = openClient(['-s', other, '-it', '--', 'sh'])
   await shell.shows('$ ')
@@ -68,7 +68,7 @@ test("exec reports on a new line that the shell's session has ended", async () =
 })
 
 // Concurrent, because the tests mostly wait.
-test.concurrent('exec suggests -it when a shell started without it exits immediately', async () => {
+test.concurrent('`exec` suggests -it when a shell started without -it exits immediately', async () => {
   const shell = openClient(['sh'])
   await shell.shows('run `sandlot exec -it -- sh`.')
   await expectExit(shell, 0)
@@ -78,7 +78,7 @@ test.concurrent('exec suggests -it when a shell started without it exits immedia
   expect(script.screen()).not.toContain('-it')
 })
 
-test.concurrent('exec -it forwards keys and the terminal size, and restores the terminal', async () => {
+test.concurrent('`exec -it` forwards keys and the terminal size, and restores the terminal', async () => {
   const shell = openClient(['-it', '--', 'sh'])
   await shell.shows('$ ')
   shell.type('echo $((6*7)); stty size\r')
@@ -93,13 +93,13 @@ test.concurrent('exec -it forwards keys and the terminal size, and restores the 
   await exitShell(shell, 5)
 })
 
-test.concurrent('exec -it shows all output of a command that exits before the client attaches', async () => {
+test.concurrent('`exec -it` shows all output of a command that exits before the client attaches', async () => {
   const quick = openClient(['-it', '--', 'sh', '-c', 'echo quick as can be; exit 3'])
   await quick.shows('quick as can be')
   await expectExit(quick, 3)
 })
 
-test.concurrent('after reconnecting, exec -it does not print the same output again', async () => {
+test.concurrent('after reconnecting, `exec -it` does not print the same output again', async () => {
   await using line = await openLine(world.url())
   const shell = openClient(['-it', '--', 'sh'], line.url)
   await shell.shows('$ ')
@@ -114,7 +114,7 @@ test.concurrent('after reconnecting, exec -it does not print the same output aga
   expect(shell.screen().match(/shown-1-time/g)).toHaveLength(1)
 })
 
-test.concurrent('after reconnecting, exec -it redraws a full-screen program without client messages', async () => {
+test.concurrent("after reconnecting, `exec -it` redraws a full-screen program and hides the client's messages", async () => {
   await using line = await openLine(world.url())
   const draw = "printf '\\033[2J\\033[H'; stty size; echo the whole screen"
   const script = `printf '\\033[?1049h\\033[?25lupside down'; trap "${draw}" WINCH; while :; do sleep 0.1; done`
@@ -138,7 +138,7 @@ test.concurrent('after reconnecting, exec -it redraws a full-screen program with
   expect(screen.isAlternate()).toBe(false)
 })
 
-test.concurrent('after reconnecting, exec -it shows the output that was printed during the outage', async () => {
+test.concurrent('after reconnecting, `exec -it` shows the output that was printed during the outage', async () => {
   await using line = await openLine(world.url())
   const script = 'echo it is up; while [ ! -e go ]; do sleep 0.05; done; echo last words; exit 4'
   const shell = openClient(['-it', '--', 'sh', '-c', script], line.url)
@@ -153,7 +153,7 @@ test.concurrent('after reconnecting, exec -it shows the output that was printed 
   expect(shell.screen().match(/it is up/g)).toHaveLength(1)
 })
 
-test.concurrent('Ctrl-C makes exec -it exit during an outage; attach can reconnect later', async () => {
+test.concurrent('Ctrl-C makes `exec -it` exit during an outage; `attach` can reconnect later', async () => {
   await using line = await openLine(world.url())
   const first = openClient(['-it', '--', 'sh'], line.url)
   await first.shows('$ ')
@@ -171,7 +171,7 @@ test.concurrent('Ctrl-C makes exec -it exit during an outage; attach can reconne
   await exitShell(second, 6)
 })
 
-test.concurrent('the detach keys leave the command running', async () => {
+test.concurrent('pressing the detach keys leaves the command running', async () => {
   const first = openClient(['-it', '--', 'sh'])
   await first.shows('$ ')
   // Ctrl-P is forwarded if another key follows.
@@ -194,7 +194,7 @@ test.concurrent('the detach keys leave the command running', async () => {
   await exitShell(third, 7)
 })
 
-test.concurrent('exec rejects invalid detach keys before it starts anything', async () => {
+test.concurrent('`exec` rejects invalid detach keys before it starts anything', async () => {
   const terminal = openClient(['-it', '--detach-keys', 'ctrl-1', '--', 'sh'])
   await expectExit(terminal, 125)
   expect(terminal.screen()).toContain('--detach-keys "ctrl-1" is invalid')
@@ -234,11 +234,11 @@ test.each([
   [{ TERM: 'screen-256color' }, { TERM: 'screen-256color' }],
   [{ TERM: 'xterm-kitty', COLORTERM: 'truecolor' }, { TERM: 'xterm-256color' }],
   [{ TERM: 'made-up', COLORTERM: '' }, {}],
-])('if the local environment contains %j, exec -it sets %j for the command', (ours, theirs) => {
+])('if the local environment contains %j, `exec -it` sets %j for the command', (ours, theirs) => {
   expect(terminalType(ours)).toEqual(theirs)
 })
 
-test('exec -it forwards all input typed before the detach keys', () => {
+test('`exec -it` forwards all input typed before the detach keys', () => {
   const piece = fc.string({ unit: fc.constantFrom('a', 'b', 'c') })
   fc.assert(
     fc.property(fc.array(piece), (pieces) => {
@@ -257,7 +257,7 @@ test('exec -it forwards all input typed before the detach keys', () => {
   )
 })
 
-test('exec sends terminal input to the command only with -i', async () => {
+test('`exec` sends terminal input to the command only with -i', async () => {
   const without = openClient(['--', 'cat'])
   await expectExit(without, 0)
   const cat = openClient(['-i', '--', 'cat'])
@@ -268,7 +268,7 @@ test('exec sends terminal input to the command only with -i', async () => {
   await expectExit(cat, 0)
 })
 
-test('exec -it restores the terminal on SIGTERM', async () => {
+test('`exec -it` restores the terminal on SIGTERM', async () => {
   const shell = openClient(['-it', '--', 'sh', '-c', 'echo it is up; exec sleep 77.7'])
   await shell.shows('it is up')
   const clients = readdirSync('/proc').filter((pid) => {
@@ -281,7 +281,7 @@ test('exec -it restores the terminal on SIGTERM', async () => {
   await world.eventually(async () => !(await user.run(['ps'])).stdout.includes('running'), 10_000)
 })
 
-test("ps, logs and kill report a killed worker's command as lost", async () => {
+test('`ps`, `logs` and `kill` report a command as lost after its worker is killed', async () => {
   const later = (await user.run(['exec', '-n', '--background', 'sleep', '60'])).stdout.trim()
   const shell = openClient(['-it', '--', 'sh'])
   await shell.shows('$ ')

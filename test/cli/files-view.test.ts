@@ -26,7 +26,7 @@ beforeAll(async () => {
   expect(await user.run(['exec', '-c', script])).toMatchObject({ code: 0 })
 })
 
-test.each(['numbers', 'random', 'long'])('files view prints the file %s byte for byte', async (path) => {
+test.each(['numbers', 'random', 'long'])('`files view` prints the file %s byte for byte', async (path) => {
   const { size, sha256: sum } = await factsOf(path)
   const { bytes, stderr, code } = await view([path])
   expect({ size: bytes.length, sum: sha256(bytes), stderr, code }).toEqual({
@@ -45,20 +45,20 @@ test.each([
   ['numbers', '500000:', ''],
   ['long', '2', `${'x'.repeat(1_500_000)}\n`],
   ['long', '3:', 'last\n'],
-])('files view prints the lines of the file %s that are in the range %s', async (path, lines, whole) => {
+])('`files view` prints the lines of the file %s that are in the range %s', async (path, lines, whole) => {
   const { stdout, stderr, code } = await view([path, '--lines', lines])
   // One boolean, because vitest would print a diff of megabytes.
   expect({ is: stdout === whole, stderr, code }).toEqual({ is: true, stderr: '', code: 0 })
 })
 
-test('files view redacts secrets, even at the end of a large file, unless --reveal is given', async () => {
+test('`files view` redacts secrets, even at the end of a large file, unless --reveal is given', async () => {
   expect((await view(['leaky'])).stdout.endsWith('200000\ntoken=[secret TOKEN]\n')).toBe(true)
   expect((await view(['leaky', '--lines', '200001'])).stdout).toBe('token=[secret TOKEN]\n')
   expect((await view(['leaky', '--lines', '200001', '--reveal'])).stdout).toBe('token=p4ssw0rd!\n')
   expect((await view(['leaky', '--reveal'])).stdout.endsWith('token=p4ssw0rd!\n')).toBe(true)
 })
 
-test('files view --json truncates a long file after a complete line', async () => {
+test('`files view --json` truncates a long file after a complete line', async () => {
   const { json, stderr, code } = await view(['numbers', '--json'])
   const { content, truncated, total_lines } = json()
   expect({ code, truncated, total_lines }).toEqual({ code: 9, truncated: true, total_lines: count })
@@ -71,7 +71,7 @@ test('files view --json truncates a long file after a complete line', async () =
   expect(await view(['numbers', '--json', '--lines', '5:6'])).toMatchObject({ code: 0, stderr: '' })
 })
 
-test('a files command that prints a truncated list exits with 9', async () => {
+test('a `files` command exits with 9 if the printed list is truncated', async () => {
   await user.run(['exec', '-c', 'mkdir many; cd many; seq 10001 | xargs touch; seq 1001 > ../lines'])
   const ran = [
     await user.run(['files', 'ls', 'many', '-q']),
@@ -81,7 +81,7 @@ test('a files command that prints a truncated list exits with 9', async () => {
   expect((await user.run(['files', 'ls', 'many'])).stderr).toContain('only the first 10000 entries are shown')
 })
 
-test('files view exits with 0 on EPIPE, 3 for a missing file and 5 for a folder', async () => {
+test('`files view` exits with 0 on EPIPE, 3 for a missing file and 5 for a folder', async () => {
   const head = await view(['numbers'], {
     onStart: (child) => child.stdout!.once('data', () => child.stdout!.destroy()),
   })

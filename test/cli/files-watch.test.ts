@@ -44,7 +44,7 @@ const once = (act: () => unknown) => {
   }
 }
 
-test.concurrent('files watch prints one JSON object per event, until Ctrl-C', async () => {
+test.concurrent('`files watch` prints one JSON object per event, until Ctrl-C', async () => {
   await user.run(['files', 'mkdir', 'json/sub'])
   const change = once(() => user.run(['files', 'create', 'json/sub/new', '--content', 'x']))
   const ran = await watching(['json', '--depth', '2', '--json=event,path,size,entries'], {
@@ -60,7 +60,7 @@ test.concurrent('files watch prints one JSON object per event, until Ctrl-C', as
   expect(error.error).toMatchObject({ code: 'interrupted' })
 })
 
-test.concurrent('files watch prints one line per change', async () => {
+test.concurrent('`files watch` prints one line per change', async () => {
   await user.run(['files', 'mkdir', 'text'])
   let isOver = false
   const ran = watching(['text'], {
@@ -75,7 +75,7 @@ test.concurrent('files watch prints one line per change', async () => {
   expect((await ran).stderr).toBe('sandlot: Interrupted.\n')
 })
 
-test.concurrent('files watch reconnects, and notes that changes may be missing', async () => {
+test.concurrent('`files watch` reconnects and reports that changes may be missing', async () => {
   await using line = await openLine(world.url())
   await user.run(['files', 'mkdir', 'cut'])
   const hold = once(line.hold)
@@ -100,7 +100,7 @@ test.concurrent('files watch reconnects, and notes that changes may be missing',
   ).toEqual(['start', 'start', 'created'])
 })
 
-test.concurrent('files watch ends with an error when its folder or its session is gone', async () => {
+test.concurrent('`files watch` exits with an error when its folder or session is deleted', async () => {
   const other = await users.newSession()
   await other.run(['files', 'mkdir', 'gone'])
   const removeFolder = once(() => other.run(['files', 'rm', '--recursive', 'gone']))

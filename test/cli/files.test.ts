@@ -17,7 +17,7 @@ const files = (args: string[], input?: string | Uint8Array) =>
   user.run(['files', ...args], input === undefined ? {} : { input })
 const local = (name: string) => join(world.folder, name)
 
-test('files edit takes text from options or local files', async () => {
+test('`files edit` reads text from options or local files', async () => {
   await files(['create', 'edited', '--content', 'a\nb\na\n'])
   expect(await files(['edit', 'edited', '--old', 'b', '--new', 'B'])).toMatchObject({
     code: 0,
@@ -41,7 +41,7 @@ test('files edit takes text from options or local files', async () => {
   expect(await files(['edit', 'edited', '--old', 'B'])).toMatchObject({ code: 2 })
 })
 
-test('files edit opens an editor if no text is given, and prints a diff', async () => {
+test('`files edit` opens an editor if no text is given, and prints a diff', async () => {
   await files(['create', 'by-hand', '--content', 'one\ntwo\n'])
   const terminal = openTerminal([process.execPath, clientPath, 'files', 'edit', 'by-hand'], {
     ...user.home.environment(),
@@ -53,7 +53,7 @@ test('files edit opens an editor if no text is given, and prints a diff', async 
   expect((await files(['view', 'by-hand'])).stdout).toBe('one\n2\n')
 })
 
-test('files ls, glob and grep print their results in the format of the Unix tools', async () => {
+test('`files ls`, `glob` and `grep` print results in the formats of the corresponding Unix tools', async () => {
   await user.run(['exec', '-c', 'mkdir -p d/e; echo Needle > "d/a b"; echo hay > d/e/c.txt; ln -s e d/l'])
   expect(await files(['ls', 'd'])).toMatchObject({ code: 0, stdout: 'a b\ne\nl\n', stderr: '' })
   expect((await files(['ls', '-l', 'd'])).stdout).toMatch(
@@ -68,7 +68,7 @@ test('files ls, glob and grep print their results in the format of the Unix tool
   ])
 })
 
-test('files ls on a terminal shows hidden names only with -a', async () => {
+test('`files ls` on a terminal shows hidden names only with -a', async () => {
   await user.run(['exec', '-c', 'mkdir dots && cd dots && head -c 1536 /dev/zero > big && touch .hidden'])
   const shown = async (...more: string[]) => {
     const command = [process.execPath, clientPath, 'files', 'ls', 'dots', ...more]
@@ -86,7 +86,7 @@ test('files ls on a terminal shows hidden names only with -a', async () => {
   )
 })
 
-test('the error for a refused files mkdir, mv or rm names the option that allows the change', async () => {
+test('the error for a rejected `files mkdir`, `mv` or `rm` names the option that allows the change', async () => {
   const refused = async (args: string[], message: RegExp) => {
     const { code, stderr } = await files(args)
     expect({ code, stderr }).toEqual({ code: 5, stderr: expect.stringMatching(message) })
@@ -122,7 +122,7 @@ test('the error for a refused files mkdir, mv or rm names the option that allows
   expect(await files(['rm', '-f', 'p'])).toMatchObject({ code: 0 })
 })
 
-test('files put and get copy binary data from and to files, folders and pipes', async () => {
+test('`files put` and `files get` copy binary data between a session and local files, folders and pipes', async () => {
   const bytes = randomBytes(12_000_000)
   writeFileSync(local('big'), bytes)
   expect(await files(['put', local('big'), 'in/'])).toMatchObject({ code: 0, stdout: '/workspace/in/big\n' })
@@ -145,7 +145,7 @@ test('files put and get copy binary data from and to files, folders and pipes', 
   )
 })
 
-test('files commands neutralize control characters on a terminal, but not in a pipe', async () => {
+test('`files` commands neutralize control characters on a terminal, but not in a pipe', async () => {
   using owner = await users.newUser()
   const nasty = 'a\u001b[2J\u202eb\u009b31m\tc'
   const created = await owner.run(['session', 'create', '--name', nasty])

@@ -44,7 +44,7 @@ const background = async (script: string, port: number, by = user) => {
 }
 
 // Concurrent, because the tests mostly wait and use separate ports and sessions.
-test.concurrent('forward supports concurrent connections and reports a port on which nothing is listening', async () => {
+test.concurrent('`forward` supports concurrent connections, and reports a port without a listener', async () => {
   await background(echoOn(3000), 3000)
   const ran = await forwarding([':3000', ':3999'], async ([port, closed]) => {
     const echoed = async (length: number) => {
@@ -62,7 +62,7 @@ test.concurrent('forward supports concurrent connections and reports a port on w
   expect(ran.stderr).toContain('sandlot: no process listens on port 3999 in the sandbox\n')
 })
 
-test.concurrent('forward supports HTTP/2 and WebSockets', async () => {
+test.concurrent('`forward` supports HTTP/2 and WebSockets', async () => {
   const server = `
     require('node:http2').createServer((request, response) => response.end('two ' + request.url)).listen(3001, '127.0.0.1')
     const { WebSocketServer } = require('./ws')
@@ -88,7 +88,7 @@ test.concurrent('forward supports HTTP/2 and WebSockets', async () => {
   })
 })
 
-test.concurrent('forward exits when the session ends, and reports the reason', async () => {
+test.concurrent('`forward` exits when the session ends, and reports the reason', async () => {
   await using other = await users.newSession()
   const ran = other.run(['forward', ':3000', '--json'], {
     onStart: (child) =>
@@ -100,7 +100,7 @@ test.concurrent('forward exits when the session ends, and reports the reason', a
   })
 })
 
-test.concurrent('forward rejects an invalid port and a port that is in use', async () => {
+test.concurrent('`forward` rejects an invalid port and a port that is in use', async () => {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as { port: number }

@@ -32,7 +32,7 @@ test('--json=FIELD,FIELD prints the named fields in order', async () => {
   }
 })
 
-test('--json=PATH prints a nested field, or that field of every entry in a list', async () => {
+test('--json=PATH prints a nested field of an object or of each list entry', async () => {
   using home = new Home()
   await using peer = await answerAccount()
   const shown = async (parts: string) =>
@@ -86,7 +86,7 @@ test('--debug shows the status, duration and id of each request, but no secrets'
   expect(created.stderr).not.toContain('very-hidden')
 })
 
-test('--debug shows each attempt that did not receive a response', async () => {
+test('--debug shows each attempt that receives no response', async () => {
   using home = new Home()
   const { stderr } = await home.run(['whoami', '--debug'], { env: nowhere })
   expect(stderr.match(/^debug: GET \/v1\/account http:.* refused the connection\. \d+ ms$/gm)).toHaveLength(3)
@@ -149,7 +149,7 @@ test.each([
   expect(code).toBe(2)
 })
 
-test('help prints the topics exit-codes and settings', async () => {
+test('`help` prints the topics `exit-codes` and `settings`', async () => {
   using home = new Home()
   const codes = await home.run(['help', 'exit-codes'])
   expect(codes).toMatchObject({ code: 0, stderr: '' })

@@ -20,7 +20,7 @@ test('the client rejects stdin that exceeds the request size limit without readi
   expect(peer.asked).toEqual([])
 })
 
-test('exec --no-stdin does not wait for a pipe that stays open', async () => {
+test('`exec --no-stdin` does not wait for a pipe that stays open', async () => {
   using home = new Home()
   await using peer = await silent()
   const { code } = await home.run(['exec', '--no-stdin', 'cat'], { env: env(peer.url), openInput: true })

@@ -64,7 +64,7 @@ test.each([
   },
 )
 
-test('the error names the address for which the key was saved', async () => {
+test('if no key is saved for the address, the error names the address of the saved key', async () => {
   await using at = await startPeers()
   const { code, stderr, json, own, other } = await at.sent(['whoami', '--json'], {
     SANDLOT_URL: at.other.url,
@@ -106,7 +106,7 @@ test('the client sends a key from a flag, from the environment, or from a profil
   expect(several.stderr).toContain('work, play.\nSelect a profile with --profile.')
 })
 
-test('after config set-url, the saved key is sent only to the old address', async () => {
+test('after `config set-url`, the saved key is sent only to the old address', async () => {
   await using at = await startPeers()
   const moved = await at.sent(['config', 'set-url', at.other.url])
   expect(moved.stderr).toContain(`The saved key …home is sent only to ${at.own.url}.`)
@@ -126,7 +126,7 @@ test('after config set-url, the saved key is sent only to the old address', asyn
   expect(await at.sent(['whoami'])).toMatchObject({ other: ['newe'] })
 })
 
-test('config set-key saves a key for the saved address, not for the address in SANDLOT_URL', async () => {
+test('`config set-key` saves a key for the saved address, not for the address in SANDLOT_URL', async () => {
   await using at = await startPeers()
   const env = { SANDLOT_URL: at.other.url }
   const { stderr, json } = await at.sent(['config', 'set-key', key('newe'), '--json'], env)
@@ -138,7 +138,7 @@ test('config set-key saves a key for the saved address, not for the address in S
   expect(await at.sent(['whoami'], env)).toMatchObject({ own: [], other: ['work'] })
 })
 
-test('config set-key saves and reports the address in SANDLOT_URL if no address is saved', async () => {
+test('`config set-key` saves and reports the address in SANDLOT_URL if no address is saved', async () => {
   await using at = await startPeers()
   at.home.writeConfig('')
   const { stderr } = await at.sent(['config', 'set-key', key('newe')], { SANDLOT_URL: at.other.url })
@@ -147,7 +147,7 @@ test('config set-key saves and reports the address in SANDLOT_URL if no address 
   expect(await at.sent(['whoami'], { SANDLOT_URL: at.own.url })).toMatchObject({ code: 4, own: [] })
 })
 
-test('a key that an earlier version saved without an address is not sent until set-url runs', async () => {
+test('a key saved by an earlier version without an address is not sent until `config set-url` runs', async () => {
   await using at = await startPeers()
   at.home.writeConfig(`api_key = "${key('bare')}"\n`)
   const { code, stderr, other } = await at.sent(['whoami'], { SANDLOT_URL: at.other.url })
@@ -158,13 +158,13 @@ test('a key that an earlier version saved without an address is not sent until s
   expect(await at.sent(['whoami'])).toMatchObject({ own: ['bare'] })
 })
 
-test('logout checks the saved key at the address for which it was saved', async () => {
+test('`logout` checks the saved key only at the address for which the key was saved', async () => {
   await using at = await startPeers()
   expect(await at.sent(['logout'], { SANDLOT_URL: at.other.url })).toMatchObject({ own: ['home'], other: [] })
   expect(saved(at.home)).toEqual({ base_url: at.own.url })
 })
 
-test('the MCP server does not send a saved key to a service for which it was not saved', async () => {
+test('the MCP server sends a saved key only to the service for which the key was saved', async () => {
   await using at = await startPeers()
   const input = `${JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping' })}\n`
   const { stdout } = await at.home.run(['mcp', 'serve'], { input, env: { SANDLOT_URL: at.other.url } })
@@ -174,7 +174,7 @@ test('the MCP server does not send a saved key to a service for which it was not
   expect(at.keysAt(at.own)).toEqual(['home'])
 })
 
-test('doctor and config show print the address of each saved key', async () => {
+test('`doctor` and `config show` print the address of each saved key', async () => {
   await using at = await startPeers()
   const text = `${readFileSync(at.home.configFile, 'utf8')}[profiles.work]\nbase_url = "https://work.example"\napi_key = "${key('work')}"\n`
   at.home.writeConfig(text)
@@ -189,7 +189,7 @@ test('doctor and config show print the address of each saved key', async () => {
   )
 })
 
-test('the picker prompts for a key when the address belongs to a different service', async () => {
+test('the picker prompts for a key if no key is saved for the address', async () => {
   await using at = await startPeers()
   using screen = openScreen(
     [process.execPath, clientPath],
@@ -215,7 +215,7 @@ test.each([
   expect(isSameService(readAddress(one, 'test'), readAddress(other, 'test'))).toBe(same)
 })
 
-test('the client does not use a saved key whose saved address is invalid', () => {
+test('the client does not use a saved key with an invalid address', () => {
   const api_key = key('home')
   for (const wrong of ['http://sandlot.example', 'https://a@b.example', 5, ''])
     expect(keyIn({ api_key, base_url: wrong })).toMatchObject({ address: undefined })

@@ -17,7 +17,7 @@ const logIn = (home: Home, email: string, ...more: string[]) =>
   })
 const asks = { code: 2, stderr: expect.stringContaining('--email and --password-stdin') }
 
-test('keys and account commands need no password during a login session', async () => {
+test('`keys` and `account` commands need no password during a login session', async () => {
   using user = await users.newUser()
   const { home, email, run } = user
   const { api_key } = saved(home)
@@ -50,7 +50,7 @@ test('keys and account commands need no password during a login session', async 
   expect(await run(['keys', 'ls'])).toMatchObject(asks)
 })
 
-test('the client sends a session token only to the address for which it was saved', async () => {
+test('the client sends a session token only to the address for which the token was saved', async () => {
   using user = await users.newUser()
   await using peer = await startPeer((_, response) => response.end('{}'))
   await logIn(user.home, user.email)
@@ -79,7 +79,7 @@ test('the client ignores a login that has expired or was ended elsewhere', async
   expect(saved(user.home)).not.toHaveProperty('token')
 })
 
-test('a second signup names the saved key that it replaces and the command that logs in again', async () => {
+test('a second signup names the replaced key and the command for logging in again', async () => {
   using user = await users.newUser()
   const former = String(saved(user.home).api_key).slice(-4)
   const { code, stderr } = await users.signUp(user.home, users.newEmail())
@@ -90,7 +90,7 @@ test('a second signup names the saved key that it replaces and the command that 
   expect((await user.run(['whoami', '--json'])).json().email).toBe(user.email)
 })
 
-test('login saves a new key unless a valid key for the same account is already saved', async () => {
+test('`login` saves a new key unless a valid key for the same account is already saved', async () => {
   using home = new Home()
   using user = await users.newUser()
   const first = await logIn(home, user.email, '--profile', 'work')
@@ -119,7 +119,7 @@ test('login saves a new key unless a valid key for the same account is already s
   expect(readFileSync(home.configFile, 'utf8')).toBe(before)
 })
 
-test('logout removes the login and key, and reports whether the key is still valid', async () => {
+test('`logout` removes the login and key, and reports whether the key is still valid', async () => {
   using user = await users.newUser()
   const { home, run } = user
   await logIn(home, user.email)

@@ -29,7 +29,7 @@ async function onTerminal(args: string[]): Promise<string> {
   return terminal.screen()
 }
 
-test.each([[[]], [['-f']]])('logs %j prints text and colors on a terminal', async (options) => {
+test.each([[[]], [['-f']]])('on a terminal, `logs` with %j prints text and colors', async (options) => {
   const shown = await onTerminal(['logs', ...options, await record()])
   expect(shown).toContain('hidden \u001b[31mred\u001b[39m naïve\r\n')
   expect(shown).toContain('\u001b[1merror\u001b[22m')
@@ -37,17 +37,17 @@ test.each([[[]], [['-f']]])('logs %j prints text and colors on a terminal', asyn
     expect(shown).not.toContain(sequence)
 })
 
-test('logs --raw prints all bytes unchanged on a terminal', async () => {
+test('`logs --raw` prints all bytes unchanged on a terminal', async () => {
   const shown = await onTerminal(['logs', '--raw', await record()])
   expect(shown).toContain(`${clipboard}${mouse}${hidden} ${red} naïve`)
 })
 
-test('with the option `--color never`, logs prints text without colors on a terminal', async () => {
+test('`logs --color never` prints text without colors on a terminal', async () => {
   const shown = await onTerminal(['logs', '--color', 'never', await record()])
   expect(shown).toContain('hidden red naïve\r\n')
   expect(shown).not.toContain('\u001b')
 })
 
-test('logs prints every byte unchanged if stdout is a pipe', async () => {
+test('`logs` prints every byte unchanged if stdout is a pipe', async () => {
   expect(await user.run(['logs', await record()])).toMatchObject({ code: 0, stdout, stderr })
 })

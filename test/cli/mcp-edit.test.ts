@@ -248,13 +248,13 @@ command   =   "x"
     )
   })
 
-  test('editing a TOML file keeps comments inside a list that belongs to the entry', () => {
+  test('editing a TOML entry keeps the comments inside its lists', () => {
     const after = putToml('[mcp_servers.sandlot]\nargs = [\n  "x", # in\n]\n[b] # of b\nc = 1 # of c\n')
     expect(parseToml(after)).toEqual({ mcp_servers: { sandlot: server }, b: { c: 1 } })
     expect(after.match(/#.*/g)).toEqual(['# in', '# of b', '# of c'])
   })
 
-  test('editing a TOML file whose servers are all on one line adds the server to that line', () => {
+  test('editing a TOML file with all servers on one line adds the new server to that line', () => {
     const after = putToml('mcp_servers = { x = { command = "y" } } # short\n')
     expect(parseToml(after)).toEqual({ mcp_servers: { x: { command: 'y' }, sandlot: server } })
     expect(after).toContain('# short')

@@ -120,7 +120,7 @@ const traceOf = (file: string) => {
 }
 
 describe.each(shapes)('$target', ({ target, section, user, project, entry, http }) => {
-  test('mcp init creates a settings file that only its owner can read', async () => {
+  test('`mcp init` creates a settings file that only its owner can read', async () => {
     using home = new Place()
     const file = join(home.folder, user)
     expect(await home.init(target)).toMatchObject({
@@ -133,7 +133,7 @@ describe.each(shapes)('$target', ({ target, section, user, project, entry, http 
     expect(existsSync(`${file}.sandlot-backup`)).toBe(false)
   })
 
-  test('mcp init keeps comments, tabs and other servers, and saves a backup', async () => {
+  test('`mcp init` keeps comments, tabs and other servers, and saves a backup', async () => {
     using home = new Place()
     const other = { command: 'x', args: [1, 2] }
     const before = `// my servers
@@ -161,7 +161,7 @@ describe.each(shapes)('$target', ({ target, section, user, project, entry, http 
     shows({ other })
   })
 
-  test('mcp init rejects a malformed file and leaves it unchanged', async () => {
+  test('`mcp init` rejects a malformed file and leaves it unchanged', async () => {
     using home = new Place()
     const file = home.write(user, `{"${section}": {"other": {`)
     const before = traceOf(file)
@@ -173,7 +173,7 @@ describe.each(shapes)('$target', ({ target, section, user, project, entry, http 
   })
 
   if (project)
-    test('mcp init creates a world-readable project file without local paths', async () => {
+    test('`mcp init` creates a world-readable project file without local paths', async () => {
       using home = new Place()
       expect(await home.init(target, '--scope', 'project', '--portable')).toMatchObject({ code: 0 })
       const file = join(home.project, project)
@@ -183,13 +183,13 @@ describe.each(shapes)('$target', ({ target, section, user, project, entry, http 
       expect(statSync(file).mode & 0o777).toBe(0o644)
     })
   else
-    test('mcp init rejects --scope project for a client that does not support project files', async () => {
+    test('`mcp init` rejects --scope project for a client that does not support project files', async () => {
       using home = new Place()
       expect(await home.init(target, '--scope', 'project')).toMatchObject({ code: 2 })
     })
 
   if (http)
-    test('an mcp init --http entry reads the key from the environment', async () => {
+    test('`mcp init --http` writes an entry that reads the key from the environment', async () => {
       using home = new Place()
       await home.init(target)
       expect(await home.init(target, '--http')).toMatchObject({ code: 0 })
@@ -199,7 +199,7 @@ describe.each(shapes)('$target', ({ target, section, user, project, entry, http 
       expect(await home.init(target, '--http', '--check')).toMatchObject({ code: 0 })
     })
   else
-    test('mcp init rejects --http for a client that would need the key in its file', async () => {
+    test('`mcp init` rejects --http for a client that would have to store the key in its settings file', async () => {
       using home = new Place()
       expect(await home.init(target, '--http')).toMatchObject({ code: 2 })
       expect(existsSync(join(home.folder, user))).toBe(false)
@@ -210,7 +210,7 @@ describe('codex', () => {
   const args = started.args.map((each) => JSON.stringify(each)).join(', ')
   const table = `[mcp_servers.sandlot]\ncommand = ${JSON.stringify(started.command)}\nargs = [ ${args} ]\n`
 
-  test('mcp init for codex appends a table to the file', async () => {
+  test('`mcp init` for codex appends a table to the file', async () => {
     using home = new Place()
     const before = '# mine\nmodel  =  "o5" # fast\n\n[mcp_servers.other]\n  command = "x"\n'
     const file = home.write('.codex/config.toml', before)
@@ -221,7 +221,7 @@ describe('codex', () => {
     expect(readFileSync(file, 'utf8')).toBe(before)
   })
 
-  test('mcp init --http for codex names the environment variable that contains the key', async () => {
+  test('`mcp init --http` for codex names the environment variable that contains the key', async () => {
     using home = new Place()
     await home.init('codex')
     expect(await home.init('codex', '--http')).toMatchObject({ code: 0 })
@@ -230,7 +230,7 @@ describe('codex', () => {
     )
   })
 
-  test('mcp init for codex supports a project file and rejects a malformed one', async () => {
+  test('`mcp init` for codex writes a project file and leaves a malformed file unchanged', async () => {
     using home = new Place()
     expect(await home.init('codex', '--scope', 'project')).toMatchObject({ code: 0 })
     const file = home.write('project/.codex/config.toml', '[mcp_servers')
@@ -240,7 +240,7 @@ describe('codex', () => {
 })
 
 describe('settings files', () => {
-  test("mcp init keeps a file's mode, byte order mark and symbolic link", async () => {
+  test("`mcp init` keeps a file's mode, byte order mark and symbolic link", async () => {
     using home = new Place()
     const real = home.write('dotfiles/cursor.json', '\ufeff{}\n')
     chmodSync(real, 0o640)
@@ -254,14 +254,14 @@ describe('settings files', () => {
     expect(statSync(`${real}.sandlot-backup`).mode & 0o777).toBe(0o640)
   })
 
-  test('mcp init adds the entry to an empty file', async () => {
+  test('`mcp init` adds the entry to an empty file', async () => {
     using home = new Place()
     const file = home.write('.cursor/mcp.json', '')
     expect(await home.init('cursor')).toMatchObject({ code: 0 })
     expect(JSON.parse(readFileSync(file, 'utf8')).mcpServers.sandlot).toEqual(started)
   })
 
-  test('mcp init creates the missing target of a symbolic link', async () => {
+  test('`mcp init` creates the missing target of a symbolic link', async () => {
     using home = new Place()
     mkdirSync(join(home.folder, '.cursor'))
     mkdirSync(join(home.folder, 'dotfiles'))
@@ -271,7 +271,7 @@ describe('settings files', () => {
   })
 })
 
-test('mcp init --portable warns if sandlot is not on the PATH', async () => {
+test('`mcp init --portable` warns if sandlot is not on the PATH', async () => {
   using home = new Place()
   const program = home.write('node_modules/.bin/sandlot', '')
   const folder = dirname(program)
@@ -285,7 +285,7 @@ test('mcp init --portable warns if sandlot is not on the PATH', async () => {
 })
 
 describe('options that write nothing', () => {
-  test('mcp init --dry-run shows the changes', async () => {
+  test('`mcp init --dry-run` shows the changes', async () => {
     using home = new Place()
     const file = home.write('.cursor/mcp.json', '{\n  "a": 1\n}\n')
     const { stdout, code } = await home.init('cursor', '--dry-run')
@@ -295,7 +295,7 @@ describe('options that write nothing', () => {
     expect(readFileSync(file, 'utf8')).toBe('{\n  "a": 1\n}\n')
   })
 
-  test('mcp init --check exits with 0 if the entry is up to date, and with 1 otherwise', async () => {
+  test('`mcp init --check` exits with 0 if the entry is up to date, and with 1 otherwise', async () => {
     using home = new Place()
     expect(await home.init('cursor', '--check')).toMatchObject({
       code: 1,
@@ -313,7 +313,7 @@ describe('options that write nothing', () => {
     })
   })
 
-  test('mcp init --print prints the entry under the requested name', async () => {
+  test('`mcp init --print` prints the entry under the requested name', async () => {
     using home = new Place()
     const { stdout } = await home.init('vscode', '--print', '--portable', '--name', 'boxes')
     expect(JSON.parse(stdout)).toEqual({
@@ -322,7 +322,7 @@ describe('options that write nothing', () => {
     expect((await home.init('codex', '--print', '--portable')).stdout).toContain('[mcp_servers.sandlot]')
   })
 
-  test('mcp init without a target lists the installed clients with their state', async () => {
+  test('`mcp init` without a target lists the installed clients and the state of their entries', async () => {
     using home = new Place()
     await home.init('cursor')
     home.write('.gemini/settings.json', '{')
@@ -333,7 +333,7 @@ describe('options that write nothing', () => {
     ).toEqual(['claude-code project missing', 'cursor user current', 'gemini user unreadable'])
   })
 
-  test("mcp init lists each client's user settings only once when it runs in the home folder", async () => {
+  test("when run in the home folder, `mcp init` lists each client's user settings only once", async () => {
     using home = new Place()
     await home.init('cursor')
     await home.init('codex')
@@ -344,7 +344,7 @@ describe('options that write nothing', () => {
     ])
   })
 
-  test('mcp init rejects an unknown client or scope', async () => {
+  test('`mcp init` rejects an unknown client or scope', async () => {
     using home = new Place()
     expect(await home.init('emacs')).toMatchObject({
       code: 2,

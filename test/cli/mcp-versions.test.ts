@@ -26,7 +26,7 @@ async function connect(home: Home, version: McpVersion, env: Record<string, stri
 
 // Concurrent, because the tests mostly wait.
 describe.concurrent.each(mcpVersions)('a client with protocol version %s', (version) => {
-  test('a client can use the stdio server and kill a command by cancelling its call', async () => {
+  test('an MCP client can use the stdio server and kill a command by cancelling its tool call', async () => {
     using user = await newUser()
     const { client, use } = await connect(user.home, version)
     expect(client.getNegotiatedProtocolVersion()).toBe(version)

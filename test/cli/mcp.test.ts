@@ -64,7 +64,7 @@ test('the MCP server ignores a byte order mark before the first message', async 
   expect(JSON.parse(stdout)).toEqual({ jsonrpc: '2.0', id: 1, result: {} })
 })
 
-test('the MCP server forwards progress and stops a command when its call is cancelled', async () => {
+test('the MCP server forwards progress, and stops a command when the tool call is cancelled', async () => {
   using user = await newUser()
   const client = await connect(user.home)
   const { id: session_id } = await use(client, 'session_create', {})
@@ -92,7 +92,7 @@ test('the MCP server forwards progress and stops a command when its call is canc
 describe('MCP server errors', () => {
   const serve = (home: Home, input: string, env = {}) => home.run(['mcp', 'serve'], { input, env })
 
-  test('without settings, the MCP server responds with the command that creates them', async () => {
+  test('without settings, the MCP server names the command that creates the settings file', async () => {
     using home = new Home()
     const { stdout, code } = await serve(home, lines(ping(1), ping('two')))
     expect(code).toBe(0)
@@ -131,7 +131,7 @@ describe('MCP server errors', () => {
   })
 })
 
-test('mcp doctor runs `true` through the entry that init wrote, and reports failures', async () => {
+test('`mcp doctor` runs `true` through the entry written by `mcp init`, and reports failures', async () => {
   using user = await newUser()
   expect(await user.run(['mcp', 'doctor'])).toMatchObject({
     code: 1,
@@ -155,7 +155,7 @@ test('mcp doctor runs `true` through the entry that init wrote, and reports fail
   })
 })
 
-describe('mcp doctor in an untrusted folder', () => {
+describe('`mcp doctor` in an untrusted folder', () => {
   /** A project with an untrusted entry. If the entry runs, a file is created. */
   function makeProject(home: Home, more: object = {}) {
     const folder = join(home.folder, 'cloned')
@@ -168,7 +168,7 @@ describe('mcp doctor in an untrusted folder', () => {
     return { folder, doctor, isStarted: () => existsSync(trace) }
   }
 
-  test("mcp doctor does not start servers from a project's settings without --scope project", async () => {
+  test("`mcp doctor` does not start servers from a project's settings without --scope project", async () => {
     using home = new Home()
     const { doctor, isStarted } = makeProject(home)
     for (const words of [[], ['claude-code'], ['--yes'], ['claude-code', '--scope', 'user']]) {
@@ -185,7 +185,7 @@ describe('mcp doctor in an untrusted folder', () => {
       { command: process.execPath, args: [clientPath, 'mcp', 'serve'], env: { A: 'b' } },
     ],
     ['args that are not a list', { command: 'sandlot', args: 'mcp serve' }],
-  ])('mcp doctor --scope project shows an entry with %s and starts it only with --yes', async (_, more) => {
+  ])('`mcp doctor --scope project` shows an entry with %s and starts it only with --yes', async (_, more) => {
     using home = new Home()
     const { doctor, isStarted } = makeProject(home, more)
     const refused = await doctor('--scope', 'project')
@@ -196,7 +196,7 @@ describe('mcp doctor in an untrusted folder', () => {
     expect(isStarted()).toBe(!('args' in more))
   })
 
-  test('mcp doctor --scope project asks for confirmation before it starts the entry that init wrote', async () => {
+  test('`mcp doctor --scope project` asks for confirmation before it starts the server that `mcp init` configured', async () => {
     using user = await newUser()
     const { folder, doctor } = makeProject(user.home)
     await user.run(['mcp', 'init', 'claude-code', '--scope', 'project'], { cwd: folder })

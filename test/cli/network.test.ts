@@ -23,7 +23,7 @@ const key = 'sandlot_live_secret'
 const env = (url: string, more = {}) => ({ SANDLOT_URL: url, SANDLOT_API_KEY: key, ...more })
 const hangUp = (_: IncomingMessage, response: ServerResponse) => void response.destroy()
 
-test('the client does not follow redirects, whatever their status code', async () => {
+test('the client follows no redirects, regardless of the status code', async () => {
   using home = new Home()
   await using target = await startPeer((_, response) => response.end('{}'))
   for (const status of [301, 302, 303, 307, 308]) {
@@ -68,7 +68,7 @@ test('if the connection breaks, the client retries a request twice', async () =>
   expect([...keys][0]).toMatch(/\S/)
 })
 
-test('the client retries a command that a stopping process rejected, with the same Idempotency-Key', async () => {
+test('the client retries a command with the same Idempotency-Key if the API process is shutting down', async () => {
   using home = new Home()
   const ended = { id: 'exec_b', status: 'exited', exit_code: 0, signal: null, stdout: 'all', stderr: '' }
   const problem = {
@@ -91,7 +91,7 @@ test('the client retries a command that a stopping process rejected, with the sa
   expect(keys[1]).toBe(keys[0])
 })
 
-test('the client retries a command with the same Idempotency-Key if the stream breaks early', async () => {
+test('the client retries a command with the same Idempotency-Key if the stream breaks before any event', async () => {
   using home = new Home()
   const exit = { id: 'exec_b', status: 'exited', exit_code: 7, signal: null, reason: null }
   const events = [
@@ -113,7 +113,7 @@ test('the client retries a command with the same Idempotency-Key if the stream b
   expect(new Set(peer.asked.map(({ headers }) => headers['idempotency-key'])).size).toBe(1)
 })
 
-test('the client retries a create with the same Idempotency-Key', async () => {
+test('the client retries `session create` with the same Idempotency-Key', async () => {
   using home = new Home()
   await using peer = await startPeer(hangUp)
   for (let run = 0; run < 2; run += 1) {
@@ -150,7 +150,7 @@ test("the client uses Node's proxy settings for HTTPS, and the proxy cannot see 
   expect(proxy.seen()).not.toContain(key)
 })
 
-test('the client can attach to a terminal through the proxy', async () => {
+test('the client can attach to a terminal through a proxy', async () => {
   using home = new Home()
   const certificate = makeCertificate()
   const file = join(home.folder, 'ca.pem')
@@ -194,7 +194,7 @@ test('the client reports that a server does not use TLS', async () => {
   expect(stderr).toContain('does not support TLS')
 })
 
-test('the client sends the key only to the base address and never prints it', async () => {
+test('the client sends the key only to the base address and never prints the key', async () => {
   using home = new Home()
   await using peer = await startPeer((_, response) => response.writeHead(500).end())
   const { stdout, stderr } = await home.run(['whoami', '--json'], { env: env(peer.url) })
@@ -305,7 +305,7 @@ test('the client fails with ENOSPC when stdout is on a full disk', async () => {
   expect(code).toBe(1)
 })
 
-test('files get uses unpredictable temporary paths and restarts an interrupted transfer', async () => {
+test('`files get` uses unpredictable temporary paths and restarts an interrupted transfer', async () => {
   using home = new Home()
   const [local, other] = [join(home.folder, 'got'), join(home.folder, 'other')]
   writeFileSync(other, 'untouched')

@@ -177,7 +177,7 @@ describe.skipIf(!oldNode)('the package on Node 20', () => {
   })
 })
 
-test('the package does not contain a compile cache, even if the client has run in its folder', async () => {
+test('the package does not contain a compile cache, even if the client has run in the package folder', async () => {
   using home = new Home()
   expect(
     await runProcess(process.execPath, [clientPath, 'config', 'show'], home.environment()),

@@ -6,5 +6,5 @@ import { settingsFile } from './pairs.ts'
 
 const world = shareWorld({ workers: 0 })
 
-test('two concurrent settings changes behave as if one ran after the other', () =>
+test('two concurrent settings changes behave as if run one after the other', () =>
   tryPairs(settingsFile(world), { rounds: 1, concurrency: 2 }))

@@ -64,7 +64,7 @@ async function paste(shell: string, line: string, home: Home, isBracketed: boole
 
 describe.each(shells)('pasted into %s', (shell) => {
   test.each([true, false])(
-    'a line pasted into a shell runs only its own command, with bracketed paste: %s',
+    'a line pasted into a shell runs only the intended command, with bracketed paste: %s',
     async (isBracketed) => {
       using home = new Home()
       const line = shellLine('sandlot', ...hostileWords)
@@ -122,7 +122,7 @@ describe('untrusted names', () => {
     expect((await user.run(words)).stdout).toBe('inside\n')
   })
 
-  test('hints and error messages quote hostile arguments so that pasting them is safe', async () => {
+  test('hints and error messages quote hostile arguments, so pasting a suggested command is safe', async () => {
     const created = await user.run(['session', 'create', hostileName])
     expect(created.stderr).toContain(`session create --rm -- ${shellWord(hostileName)}`)
     const forwarded = await user.run(['forward', hostileName, '3000'])

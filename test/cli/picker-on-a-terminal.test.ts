@@ -194,7 +194,7 @@ describe.concurrent('the picker without settings', () => {
 describe.concurrent('the picker with settings', () => {
   const user = shareSession(users)
 
-  test('the picker shows on every page why a session has ended', async () => {
+  test('every page of the picker shows why the session ended', async () => {
     await using own = await users.newSession()
     const made = await own.run(['session', 'create', '--name', 'short', '--ttl', '59s'])
     expect(made).toMatchObject({ code: 0 })
@@ -218,7 +218,7 @@ describe.concurrent('the picker with settings', () => {
     await expectRestored(screen, 0)
   })
 
-  test('the picker shows when an outage began and when the service is available again', async () => {
+  test('the picker shows when an outage began, and reports that the service is available again', async () => {
     const line = await openLine(world.url())
     await using _ = line
     using screen = openPicker(user.home, user.home.through(line.url))
@@ -233,7 +233,7 @@ describe.concurrent('the picker with settings', () => {
     await expectRestored(screen, 0)
   })
 
-  test('the picker opens during an outage and loads once the service is reachable', async () => {
+  test('the picker opens during an outage and loads the sessions once the service is reachable', async () => {
     const line = await openLine(world.url())
     await line[Symbol.asyncDispose]()
     using screen = openPicker(user.home, user.home.through(line.url))
@@ -242,7 +242,7 @@ describe.concurrent('the picker with settings', () => {
     await screen.shows(/^›sbx_/m)
   })
 
-  test('the picker shows that the service does not respond, and can be quit', async () => {
+  test('the picker shows that the service does not respond, and can still be quit', async () => {
     await using silent = createServer((socket) => socket.on('error', () => {}).resume()).listen(
       0,
       '127.0.0.1',
@@ -293,7 +293,7 @@ describe.concurrent('the picker with settings', () => {
     await own.run(['session', 'rm', '--yes', data[0].id])
   })
 
-  test('in the picker, a few key presses select any of a thousand sessions', async () => {
+  test('any of a thousand sessions can be selected in the picker with a few key presses', async () => {
     using other = await users.newUser()
     await world.db.query(
       `insert into sandbox (id, account_id, name, image, pod_name, created_at, ready_at, expires_at, destroyed_at, destroy_reason, reaped_at)
@@ -323,7 +323,7 @@ describe.concurrent('the picker with settings', () => {
     await screen.shows(/^›job-77 /m)
   })
 
-  test('the picker shows the same text without color', async () => {
+  test('the picker shows the same text with and without color', async () => {
     using plain = openPicker(user.home, { NO_COLOR: '1' })
     await plain.shows(/^›sbx_.* \d\d:\d\d/m)
     expect(

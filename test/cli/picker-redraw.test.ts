@@ -101,7 +101,7 @@ test('the picker redraws the whole screen after Ctrl-Z, an editor or a shell', a
   expect(await host.ended).toBe(0)
 })
 
-test('one Ctrl-C interrupts a command, and a second leaves the page', async () => {
+test('in the picker, the first Ctrl-C interrupts a command, and the second leaves the page', async () => {
   await using other = { id: await makeSession('other'), [Symbol.asyncDispose]: () => endSession('other') }
   using screen = openScreen([process.execPath, clientPath], user.home.environment(), { columns: 120 })
   await screen.shows(/^›other +debian:bookworm-slim +\d/m)

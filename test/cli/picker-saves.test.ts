@@ -6,7 +6,7 @@ import { pickersSettings } from './pairs.ts'
 
 const world = shareWorld({ workers: 0 })
 
-test('the picker does not make a session the current one if the saved account has changed', async () => {
+test('the picker does not make a session current if the saved account has changed', async () => {
   const settings = pickersSettings(world)
   const place = await settings.make()
   const key = `sandlot_live_${'x'.repeat(49)}`
@@ -17,5 +17,5 @@ test('the picker does not make a session the current one if the saved account ha
   await settings.end?.(place)
 })
 
-test('a picker that makes a session current does not conflict with other settings changes', () =>
+test('making a session current in the picker does not conflict with other settings changes', () =>
   tryPairs(pickersSettings(world), { rounds: 1, concurrency: 2 }))

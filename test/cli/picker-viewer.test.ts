@@ -24,7 +24,7 @@ function colorOf(screen: Screen, start: string): number {
   return cell.isFgDefault() ? -1 : cell.getFgColor()
 }
 
-test('the picker opens a file in `less`, with its control sequences removed, and resumes afterward', async () => {
+test('the picker opens a file in `less` without control sequences, and resumes afterward', async () => {
   const big =
     'seq 300000 | sed "s/^/line /" > big; printf "\\033[2J\\033]0;title\\007\\033[31mred line\\033[m\\n" >> big'
   expect(await user.run(['exec', '-c', `mkdir viewed; cd viewed; ${big}`])).toMatchObject({ code: 0 })

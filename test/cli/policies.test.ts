@@ -27,7 +27,7 @@ async function sandboxOf(email: string, { seconds = 0, ended = false } = {}): Pr
 }
 
 describe('allowlist', () => {
-  test("allowlist get, set, check and clear manage the account's allowlist", async () => {
+  test("`allowlist get`, `set`, `check` and `clear` manage the account's allowlist", async () => {
     using user = await users.newUser()
     const none = 'There is no allowlist, so every command may run.\n'
     expect(await user.run(['allowlist', 'get'])).toMatchObject({ code: 0, stdout: '', stderr: none })
@@ -48,7 +48,7 @@ describe('allowlist', () => {
     expect((await user.run(['allowlist', 'get', '--json'])).json()).toMatchObject({ commands: null })
   })
 
-  test('allowlist set accepts the output of allowlist get from a file or a pipe', async () => {
+  test('`allowlist set` accepts the output of `allowlist get` from a file or a pipe', async () => {
     using user = await users.newUser()
     const text = '# for the tests\nls\n\n  npm run *  \r\n'
     const file = join(user.home.folder, 'list')
@@ -72,7 +72,7 @@ describe('allowlist', () => {
   })
 
   test.each([[['set']], [['set', 'ls', '--file', 'x']], [['set', 'l*']], [['check']]])(
-    'allowlist %j is rejected as invalid usage',
+    'the client rejects `allowlist` with the arguments %j as invalid usage',
     async (args) => {
       using user = await users.newUser()
       expect(await user.run(['allowlist', ...args])).toMatchObject({ code: 2, stdout: '' })
@@ -80,7 +80,7 @@ describe('allowlist', () => {
     },
   )
 
-  test('exec names a command that is not on the allowlist and exits with 125', async () => {
+  test('`exec` names a command that is not on the allowlist and exits with 125', async () => {
     using user = await users.newUser()
     const id = await sandboxOf(user.email)
     await user.run(['allowlist', 'set', 'ls'])
@@ -104,7 +104,7 @@ describe('secrets', () => {
     return makeOpener(world.settings.secretsKeys).open(row!.sealed_value, secretSealContext(row!.id))
   }
 
-  test('secrets create, ls and rm manage a secret', async () => {
+  test('`secrets create`, `ls` and `rm` manage a secret', async () => {
     using user = await users.newUser()
     const session = await sandboxOf(user.email)
     const create = (args: string[], input?: string) =>
@@ -134,7 +134,7 @@ describe('secrets', () => {
     ['no value', ['NAME'], undefined],
     ['an empty pipe', ['NAME'], ''],
     ['an invalid variable name', ['A-B'], 'x'],
-  ])('secrets create rejects %s', async (_, args, input) => {
+  ])('`secrets create` rejects %s', async (_, args, input) => {
     using user = await users.newUser()
     const options = input === undefined ? {} : { input }
     expect(await user.run(['secrets', 'create', ...args], options)).toMatchObject({ code: 2, stdout: '' })
@@ -142,7 +142,7 @@ describe('secrets', () => {
   })
 
   test.each([['p4ssw0rd!'], ['-----BEGIN KEY-----p4ssw0rd!'], ['-p4ssw0rd!'], ['p4ssw0rd!', '--json']])(
-    'secrets create rejects a value that is passed as an argument (%s), without printing it',
+    '`secrets create` rejects a value passed as an argument (%s) and does not print the value',
     async (...words) => {
       using user = await users.newUser()
       const { code, stdout, stderr } = await user.run(['secrets', 'create', 'NAME', ...words], { input: 'x' })
@@ -153,7 +153,7 @@ describe('secrets', () => {
     },
   )
 
-  test('secrets create rejects a short value without --short or confirmation', async () => {
+  test('`secrets create` rejects a short value unless --short is given or the user confirms', async () => {
     using user = await users.newUser()
     const refused = await user.run(['secrets', 'create', 'PIN', '--json'], { input: '1234567' })
     expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('Use --short') })
@@ -175,7 +175,7 @@ describe('secrets', () => {
     expect((await user.run(['secrets', 'ls', '--quiet'])).stdout).toBe('LONG\nPIN\n')
   })
 
-  test('secrets create prompts for the value on a terminal without echoing it', async () => {
+  test('`secrets create` prompts for the value on a terminal without echoing it', async () => {
     using user = await users.newUser()
     const terminal = openTerminal(
       [process.execPath, clientPath, 'secrets', 'create', 'TYPED'],
@@ -191,7 +191,7 @@ describe('secrets', () => {
 })
 
 describe('whoami --usage', () => {
-  test('whoami --usage lists the sandboxes from all pages, and the total', async () => {
+  test('`whoami --usage` lists the sandboxes from all pages and shows the total', async () => {
     using user = await users.newUser()
     const sandbox = () => sandboxOf(user.email, { seconds: 1.5, ended: true })
     await Promise.all(Array.from({ length: 101 }, sandbox))
@@ -205,7 +205,7 @@ describe('whoami --usage', () => {
     expect(lines.at(-1)).toMatch(/^total\t20\d\d-\d\d\t.*\t151\.500$/)
   })
 
-  test('whoami --usage accepts an earlier month and rejects an invalid month', async () => {
+  test('`whoami --usage` accepts an earlier month and rejects an invalid month', async () => {
     using user = await users.newUser()
     const { stdout } = await user.run(['whoami', '--usage', '--month', '2020-01'])
     expect(stdout).toMatch(/^total\t2020-01\t.*\t0\.000\n$/)

@@ -25,7 +25,7 @@ function homeWithProfiles() {
   return { home, show, [Symbol.dispose]: () => home[Symbol.dispose]() }
 }
 
-test('a setting comes from the first of: flag, --profile, environment, SANDLOT_PROFILE, top level', async () => {
+test('settings take precedence in this order: flag, --profile, environment, SANDLOT_PROFILE, top level', async () => {
   using at = homeWithProfiles()
   const { configFile } = at.home
   const work = `${configFile} [profiles.work]`
@@ -72,7 +72,7 @@ test('the error for an unknown profile lists the existing profiles', async () =>
   expect(await at.home.run(['whoami', '--profile', 'a.b'])).toMatchObject({ code: 2 })
 })
 
-test('config set-url and set-key change only the selected profile', async () => {
+test('`config set-url` and `config set-key` change only the selected profile', async () => {
   using at = homeWithProfiles()
   await at.home.run(['config', 'set-url', '--profile', 'work', 'https://moved.example'])
   expect(readFileSync(at.home.configFile, 'utf8')).toBe(
@@ -106,7 +106,7 @@ test.each([
   ['an inline table', 'profiles = { work = { base_url = "https://work.example" } }\n'],
   ['dotted keys', 'profiles.work.base_url = "https://work.example"\n'],
   ['a quoted name', '[profiles."work"]\nbase_url = "https://work.example"\n'],
-])('config can change a profile that is written as %s', async (_, text) => {
+])('`config set-key` can change a profile written as %s', async (_, text) => {
   using home = new Home()
   home.writeConfig(text)
   await home.run(['config', 'set-key', '--profile', 'work', key('abcd')])
@@ -115,7 +115,7 @@ test.each([
   })
 })
 
-test('mcp init writes an entry that starts the server with the selected profile', async () => {
+test('`mcp init` writes an entry that starts the server with the selected profile', async () => {
   using at = homeWithProfiles()
   const args = ['mcp', 'init', 'cursor', '--print', '--portable', '--json', '--profile', 'work']
   const { json } = await at.home.run(args)

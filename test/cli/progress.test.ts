@@ -28,7 +28,7 @@ async function startPatientPeer() {
   }
 }
 
-test('a slow session create shows its progress on a terminal and removes it at the end', async () => {
+test('a slow `session create` shows a progress line on a terminal and clears the line at the end', async () => {
   using home = new Home()
   await using peer = await startPatientPeer()
   const terminal = openTerminal(typed('session', 'create'), home.environment(env(peer.url)))
@@ -58,7 +58,7 @@ test.each([
   expect(terminal.screen()).not.toContain('creating')
 })
 
-test('files get shows the progress of a download', async () => {
+test('`files get` shows the progress of a download', async () => {
   using home = new Home()
   let finish = () => {}
   await using peer = await startPeer((_, response) => {
@@ -76,7 +76,7 @@ test('files get shows the progress of a download', async () => {
   expect(terminal.screen()).toContain('2000000 bytes.')
 })
 
-test('files put shows the progress of an upload', async () => {
+test('`files put` shows the progress of an upload', async () => {
   using home = new Home()
   let read = () => {}
   const server = createServer((request, response) => {

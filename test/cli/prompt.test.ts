@@ -61,7 +61,7 @@ test.each([
   expect(terminal.screen()).toContain('Interrupted')
 })
 
-test('signup prompts again after an invalid email, a short password or mismatched passwords', async () => {
+test('`signup` prompts again after an invalid email, a short password or mismatched passwords', async () => {
   await using peer = await startPeer((_, response) => response.writeHead(500).end())
   using home = new Home()
   const terminal = openTerminal(client('signup', '--url', peer.url), home.environment())
@@ -92,7 +92,7 @@ test('signup prompts again after an invalid email, a short password or mismatche
 test.each([
   [80, ['ID', 'NAME', 'SCOPE', 'KEY', 'EXPIRES']],
   [120, ['ID', 'NAME', 'SCOPE', 'KEY', 'CREATED', 'LAST USED', 'EXPIRES']],
-])('on a terminal with %d columns, keys ls truncates neither ids nor times', async (columns, titles) => {
+])('on a terminal with %d columns, `keys ls` truncates neither ids nor times', async (columns, titles) => {
   const ids = ['a', 'b', 'c'].map((letter) => `key_${letter.repeat(26)}`)
   const ago = (days: number) => new Date(Date.now() - days * 86_400_000).toISOString()
   const data = [
@@ -133,7 +133,7 @@ test.each([
   ])
 })
 
-test('keys rm asks for confirmation before it revokes the current key', async () => {
+test('`keys rm` asks for confirmation before it revokes the current key', async () => {
   const key = (id: string) => ({
     id,
     name: 'k',
@@ -183,7 +183,7 @@ test.each([
   ['web', ' -s web'],
   ['my web', " -s 'my web'"],
   [null, ''],
-])('session create with the name %s suggests a command for the new session', async (name, which) => {
+])('`session create` with the name %s suggests a command for the new session', async (name, which) => {
   const session = { id: 'sbx_a', name, state: 'active', ready_at: '', expires_at: '2100-01-01T00:00:00Z' }
   await using peer = await startPeer((_, response) => response.end(JSON.stringify(session)))
   using home = new Home()
@@ -231,7 +231,7 @@ test.each(confirmations)(
   },
 )
 
-test('session rm destroys a session specified by id or with --session without confirmation', async () => {
+test('`session rm` does not ask for confirmation if the session is given by id or with --session', async () => {
   await using service = await startService()
   using home = new Home()
   for (const words of [['sbx_a'], ['--session', 'sbx_a']]) {
@@ -244,7 +244,7 @@ test('session rm destroys a session specified by id or with --session without co
   ])
 })
 
-test('config set-key without an argument prompts for the key without echoing it', async () => {
+test('`config set-key` without an argument prompts for the key without echoing it', async () => {
   using home = new Home()
   const terminal = openTerminal(client('config', 'set-key'), home.environment())
   await terminal.shows('API key')
@@ -254,7 +254,7 @@ test('config set-key without an argument prompts for the key without echoing it'
   expect((await home.run(['config', 'show', '--json'])).json().api_key.value).toBe('…mnop')
 })
 
-test('login shows when the login expires', async () => {
+test('`login` shows when the login session expires', async () => {
   const session = { account: { id: 'acc_a', email: 'a@example.com' }, token: 'a.b.c', expires_in: 900 }
   const key = { id: 'key_a', key: `sandlot_live_${'x'.repeat(49)}`, last_four: 'xxxx' }
   await using peer = await startPeer(({ url }, response) =>
@@ -278,7 +278,7 @@ test.each([
   ['from the PATH', {}, 'Next: sandlot session create'],
   ['through npx', { npm_command: 'exec' }, 'Next: npx sandlot session create'],
   ['by its path', {}, `Next: node ${clientPath} session create`],
-])('signup suggests a command that works when the client is started %s', async (how, more, next) => {
+])('`signup` suggests a command that works when the client is started %s', async (how, more, next) => {
   const session = { account: { id: 'acc_a', email: 'a@example.com' }, token: 'a.b.c', expires_in: 900 }
   const key = { id: 'key_a', key: `sandlot_live_${'x'.repeat(49)}`, last_four: 'xxxx' }
   await using peer = await startPeer(({ url }, response) =>

@@ -82,7 +82,7 @@ test('ps lists the commands of a session in pages, newest first', async () => {
   await alice.call('destroySandbox', { params: { id: body.id } })
 })
 
-test('logs prints both streams of finished and running commands byte for byte', async () => {
+test('`logs` prints both streams of finished and running commands byte for byte', async () => {
   const print = 'printf "\\377\\000\\303\\251 out\\r\\n"; printf "\\376 err" >&2'
   const [ended, running, silent] = await Promise.all([
     start(print),
@@ -101,7 +101,7 @@ test('logs prints both streams of finished and running commands byte for byte', 
   for (const exec_id of [running, silent]) await alice.call('stopExec', { params: { id, exec_id } })
 })
 
-test('logs reports how many bytes of output were dropped', async () => {
+test('`logs` reports how many bytes of output were dropped', async () => {
   const id = await start('yes | head -c 12000000; echo the end')
   await until(id, isOver)
   const { code, stdout, stderr } = await run(['logs', id])
@@ -112,7 +112,7 @@ test('logs reports how many bytes of output were dropped', async () => {
   expect(code).toBe(0)
 })
 
-test('logs -f reconnects after an outage and exits with 0', async () => {
+test('`logs -f` reconnects after an outage and exits with 0', async () => {
   await using line = await openLine(world.url())
   // Each round waits for a cut connection, even if the reader is late.
   const waiting = 'until [ -e go$turn ]; do sleep 0.05; done'
@@ -145,7 +145,7 @@ test('logs -f reconnects after an outage and exits with 0', async () => {
   expect(result.json()).toMatchObject({ id: execId, status: 'exited', exit_code: 7 })
 })
 
-test('logs exits when its reader closes the pipe, and the command continues', async () => {
+test('when the reader closes the pipe, `logs` exits and the command keeps running', async () => {
   const exec_id = await start('while :; do echo y; done')
   const { code, stderr } = await run(['logs', '-f', exec_id], {
     onStart: (child) => child.stdout!.once('data', () => child.stdout!.destroy()),
@@ -154,7 +154,7 @@ test('logs exits when its reader closes the pipe, and the command continues', as
   expect((await run(['kill', exec_id])).stdout).toBe(`${exec_id} signaled SIGTERM\n`)
 })
 
-test("kill prints the command's exit status, or reports that the command is still running", async () => {
+test("`kill` prints the command's exit status, or reports that the command is still running", async () => {
   const [polite, deaf] = await Promise.all([
     start('trap "echo bye; exit 9" USR1; echo up; while :; do sleep 0.05; done'),
     start('trap "" HUP; echo up; while :; do sleep 0.05; done'),
@@ -187,7 +187,7 @@ test('an unknown command id exits with 3 and suggests ps', async () => {
   expect(stderr).toContain('signal')
 })
 
-test('logs reports how many bytes are missing for a command whose session was destroyed', async () => {
+test('after the session is destroyed, `logs` reports how many bytes of output are missing', async () => {
   const { body } = await alice.call('createSandbox')
   const ended = await startIn(body.id, 'echo 1234; exit 3')
   await until(ended, isOver, body.id)

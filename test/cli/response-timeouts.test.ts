@@ -43,7 +43,7 @@ const limited = (times: number, seconds: number) => {
   })
 }
 
-test('the client waits if Retry-After is short, and prints a note', async () => {
+test('if Retry-After is short, the client prints a note, waits and retries', async () => {
   await using peer = await limited(1, 1)
   using home = new Home()
   const env = { SANDLOT_URL: peer.url, SANDLOT_API_KEY: key }
@@ -52,7 +52,7 @@ test('the client waits if Retry-After is short, and prints a note', async () => 
   expect(ran.stderr).toMatch(/^sandlot: At most 5 .*\nWaiting up to 1 s\.\n$/)
 })
 
-test('the client exits without waiting if Retry-After is long, and prints the time once', async () => {
+test('if Retry-After is long, the client exits without waiting and prints the retry time once', async () => {
   await using peer = await limited(9, 60)
   using home = new Home()
   const env = { SANDLOT_URL: peer.url, SANDLOT_API_KEY: key }

@@ -28,7 +28,7 @@ async function newest() {
   return row!
 }
 
-test("create --rm forwards the command's streams and exit code", async () => {
+test("`create --rm` forwards the command's streams and exit code", async () => {
   const script = 'cat; echo problem >&2; exit 42'
   const ran = await once(['--name', 'once', '--env', 'A=b', '--', 'sh', '-c', script], {
     input: 'from stdin',
@@ -37,7 +37,7 @@ test("create --rm forwards the command's streams and exit code", async () => {
   expect(await newest()).toMatchObject({ name: 'once', reason: 'requested' })
 })
 
-test("create --rm warns when it sends the shell's remaining stdin", async () => {
+test("`create --rm` warns when it consumes the rest of the shell's stdin", async () => {
   const script = `printf 'a\\nb\\n' | while read x; do "$0" "$1" session create --rm -- cat; done`
   const args = ['-c', script, process.execPath, clientPath]
   const { stdout, stderr } = await runProcess('/bin/sh', args, user.home.environment())
@@ -45,11 +45,11 @@ test("create --rm warns when it sends the shell's remaining stdin", async () => 
   expect(stderr).toContain('Use </dev/null to leave stdin untouched')
 })
 
-test('create --rm passes options after the command to the command', async () => {
+test('`create --rm` passes options that follow the command to the command', async () => {
   expect(await once(['echo', '--json', '--rm'])).toMatchObject({ code: 0, stdout: '--json --rm\n' })
 })
 
-test('create --rm --json prints the result with its session, or the requested fields', async () => {
+test('`create --rm --json` prints only the requested fields of the result', async () => {
   const { json, code } = await once([
     '--json=exit_code,stdout,sandbox_id',
     '--',
@@ -67,7 +67,7 @@ test.each([
   ['125 without a command', [], 125],
   ['125 for an unknown option', ['--nonsense', '--', 'true'], 125],
   ['125 if no session can be created', ['--ttl', '100h', '--', 'true'], 125],
-])('create --rm exits with the code %s', async (_, args, code) => {
+])('`create --rm` exits with the code %s', async (_, args, code) => {
   expect(await once(args)).toMatchObject({ code, stdout: '' })
 })
 
@@ -82,12 +82,12 @@ const onOutput = (signal: NodeJS.Signals) => (child: ChildProcess) =>
 test.each([
   ['SIGTERM', 143],
   ['SIGHUP', 129],
-] as const)('create --rm destroys the session before it exits on %s', async (signal, code) => {
+] as const)('`create --rm` destroys the session before it exits on %s', async (signal, code) => {
   const ran = await once(['--', 'sh', '-c', 'echo up; sleep 60'], { onStart: onOutput(signal) })
   expect(ran).toMatchObject({ code, stdout: 'up\n' })
 })
 
-test('create --rm forwards the first Ctrl-C to the command and exits on the second', async () => {
+test('`create --rm` forwards the first Ctrl-C to the command and exits on the second', async () => {
   const caught = await once(['--', 'sh', '-c', 'trap "exit 7" INT; echo up; while :; do sleep 0.1; done'], {
     onStart: onOutput('SIGINT'),
   })
@@ -101,7 +101,7 @@ test('create --rm forwards the first Ctrl-C to the command and exits on the seco
 test.each([
   ['SIGINT', 130],
   ['SIGTERM', 143],
-] as const)('create --rm leaves no session if %s arrives during session creation', async (signal, code) => {
+] as const)('`create --rm` leaves no session if %s arrives during session creation', async (signal, code) => {
   await using line = await openLine(world.url())
   const { code: ended } = await once(['--', 'sleep', '60'], {
     env: user.home.through(line.url),
@@ -110,14 +110,14 @@ test.each([
   expect(ended).toBe(code)
 })
 
-test('create --rm ends the session when the reader of stdout closes the pipe', async () => {
+test('`create --rm` ends the session when the reader of stdout closes the pipe', async () => {
   const { code } = await once(['--', 'sh', '-c', 'while :; do echo line; sleep 0.01; done'], {
     onStart: (child) => child.stdout!.once('data', () => child.stdout!.destroy()),
   })
   expect(code).toBe(141)
 })
 
-test('create --rm leaves no session behind if the response to the create request is lost', async () => {
+test('`create --rm` leaves no session behind if the response to the create request is lost', async () => {
   await using line = await openLine(world.url())
   // Cuts the connection before each response, until the client gives up.
   line.cutAnswers(3)

@@ -12,7 +12,7 @@ const world = shareWorld()
 const users = makeUsers(world)
 
 describe('signup', () => {
-  test('signup creates an account and a key, and saves the address and the key', async () => {
+  test('`signup` creates an account and a key, and saves the address and the key', async () => {
     using home = new Home()
     const { code, json, stderr } = await users.signUp(home, 'Alice@Example.com', '--json')
     expect(code).toBe(0)
@@ -31,7 +31,7 @@ describe('signup', () => {
     expect((await home.run(['whoami', '--json'])).json().id).toBe(account.id)
   })
 
-  test('signup prompts for email and password on a terminal without echoing the password', async () => {
+  test('`signup` prompts for email and password on a terminal without echoing the password', async () => {
     using home = new Home()
     const email = users.newEmail()
     const terminal = openTerminal(
@@ -50,7 +50,7 @@ describe('signup', () => {
     expect((await home.run(['whoami'])).stdout).toContain(email)
   })
 
-  test('signup accepts --password with a warning', async () => {
+  test('`signup` accepts --password with a warning', async () => {
     using home = new Home()
     const args = ['signup', '--url', world.url(), '--email', users.newEmail(), '--password', password]
     const { code, stderr } = await home.run(args)
@@ -59,7 +59,7 @@ describe('signup', () => {
     expect(stderr).not.toContain('horse')
   })
 
-  test('signup logs in to an existing account if the password matches', async () => {
+  test('`signup` logs in to an existing account if the password matches', async () => {
     using user = await users.newUser()
     const first = parse(readFileSync(user.home.configFile, 'utf8')).api_key
     const again = await users.signUp(user.home, user.email, '--json')
@@ -69,7 +69,7 @@ describe('signup', () => {
     expect(parse(readFileSync(user.home.configFile, 'utf8')).api_key).not.toBe(first)
   })
 
-  test('signup exits with 5 and changes nothing if the account has a different password', async () => {
+  test('`signup` exits with 5 and changes nothing if the account has a different password', async () => {
     using user = await users.newUser()
     const before = readFileSync(user.home.configFile, 'utf8')
     const args = ['signup', '--email', user.email, '--password-stdin', '--json']
@@ -79,7 +79,7 @@ describe('signup', () => {
     expect(readFileSync(user.home.configFile, 'utf8')).toBe(before)
   })
 
-  test('signup exits with 2 for a short password and names the field', async () => {
+  test('`signup` exits with 2 for a short password and names the field', async () => {
     using home = new Home()
     const args = ['signup', '--url', world.url(), '--email', users.newEmail(), '--password-stdin']
     const { code, stderr } = await home.run(args, { input: 'short' })
@@ -87,7 +87,7 @@ describe('signup', () => {
     expect(stderr).toMatch(/password.*10 characters/)
   })
 
-  test('signup warns about an environment variable that overrides the saved settings', async () => {
+  test('`signup` warns about an environment variable that overrides the saved settings', async () => {
     using home = new Home()
     const args = ['signup', '--email', users.newEmail(), '--password-stdin']
     const env = { SANDLOT_URL: world.url(), SANDLOT_API_KEY: 'sandlot_live_x' }
@@ -97,7 +97,7 @@ describe('signup', () => {
   })
 })
 
-test('whoami prints email, id, usage and sandboxes on four lines', async () => {
+test('`whoami` prints email, id, usage and sandboxes on four lines', async () => {
   await using user = await users.newSession()
   const { stdout, code } = await user.run(['whoami'])
   const { id } = (await user.run(['whoami', '--json'])).json()
@@ -129,7 +129,7 @@ describe('keys', () => {
     expect(whoami.json().error.code).toBe('invalid_credentials')
   })
 
-  test('keys rm exits with 3 for an unknown key and with 4 for a wrong password', async () => {
+  test('`keys rm` exits with 3 for an unknown key and with 4 for a wrong password', async () => {
     using user = await users.newUser()
     expect(await user.run(ask(user.email, 'rm', 'key_none'), { input: password })).toMatchObject({ code: 3 })
     expect(await user.run(ask(user.email, 'ls'), { input: 'another password' })).toMatchObject({ code: 4 })
@@ -180,7 +180,7 @@ describe('sessions', () => {
     expect((await user.run(['session', 'ls', '--state', 'destroyed', '--json'])).json().data).toHaveLength(1)
   })
 
-  test('session ls filters sessions by name, image, labels and time, in both orders', async () => {
+  test('`session ls` filters sessions by name, image, labels and time, in both orders', async () => {
     using user = await users.newUser()
     const create = async (...args: string[]) => (await user.run(['session', 'create', ...args])).stdout.trim()
     const web = await create('--name', 'web', '--metadata', 'app.name=a=b', '--metadata', 'n=1')
@@ -197,7 +197,7 @@ describe('sessions', () => {
     expect(await ls('--created-after', '1h')).toEqual([job, web])
   })
 
-  test('session errors name command-line options instead of API fields', async () => {
+  test('error messages of session commands name command-line options instead of API fields', async () => {
     using user = await users.newUser()
     const refusals: [string[], string][] = [
       [['session', 'create', '--ttl', '5h'], 'sandlot: --ttl 5h must be at most 30 min.\n'],
@@ -216,7 +216,7 @@ describe('sessions', () => {
     }
   })
 
-  test('session create --async returns before the session is ready', async () => {
+  test('`session create --async` returns before the session is ready', async () => {
     using user = await users.newUser()
     const { json, code } = await user.run(['session', 'create', '--async', '--json'])
     expect(code).toBe(0)
@@ -225,7 +225,7 @@ describe('sessions', () => {
     await user.run(['session', 'rm', '--yes'])
   })
 
-  test('on a terminal, session rm asks for confirmation and destroys the session after "yes"', async () => {
+  test('on a terminal, `session rm` asks for confirmation and destroys the session after "yes"', async () => {
     await using user = await users.newSession()
     const terminal = openTerminal([process.execPath, clientPath, 'session', 'rm'], user.home.environment())
     await terminal.shows(`Destroy ${user.id}?`)
@@ -234,14 +234,14 @@ describe('sessions', () => {
     expect((await user.run(['session', 'get', user.id, '--json'])).json().state).toBe('destroyed')
   })
 
-  test('session rm destroys every session it finds and exits with 3 for unknown ids', async () => {
+  test('`session rm` destroys every session it finds and exits with 3 for unknown ids', async () => {
     await using user = await users.newSession()
     const { code, stdout, stderr } = await user.run(['session', 'rm', '--yes', 'sbx_none', user.id])
     expect({ code, stdout }).toEqual({ code: 3, stdout: `${user.id}\n` })
     expect(stderr).toContain('sbx_none')
   })
 
-  test('commands use the only session, or list the sessions if there are several', async () => {
+  test('if no session is specified, commands use the only session or list the candidates', async () => {
     using user = await users.newUser()
     const none = await user.run(['files', 'view', 'x', '--json'])
     expect(none.json().error).toMatchObject({ code: 'no_session', exit_code: 3 })
@@ -317,7 +317,7 @@ describe('sessions', () => {
     await user.run(['session', 'rm', '--yes'])
   })
 
-  test('commands accept a session name if only one active session has that name', async () => {
+  test('commands accept a session name if it is unique among the active sessions', async () => {
     using user = await users.newUser()
     const create = async (name: string) =>
       (await user.run(['session', 'create', '--name', name])).stdout.trim()

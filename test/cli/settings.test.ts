@@ -59,7 +59,7 @@ test('a flag overrides the environment, and the environment overrides the settin
   })
 })
 
-test('config show prints the source of each setting, but never the key', async () => {
+test('`config show` prints the source of each setting, but never the key', async () => {
   using home = new Home()
   home.writeConfig(`base_url = "https://file.example"\napi_key = "${key('abcd')}"\n`)
   const { code, stdout, stderr } = await home.run(['config', 'show'], {
@@ -89,7 +89,7 @@ test('each command warns once if other users can read a settings file that conta
   expect((await home.run(['config', 'show'])).stderr).toBe('')
 })
 
-test('after it exits, the picker warns that other users can read the saved key', async () => {
+test('the warning that other users can read the saved key is printed after the picker exits', async () => {
   using home = new Home()
   home.writeConfig(`base_url = "http://127.0.0.1:1"\napi_key = "${key('abcd')}"\n`)
   chmodSync(home.configFile, 0o644)
@@ -100,7 +100,7 @@ test('after it exits, the picker warns that other users can read the saved key',
   expect(await picker.ended).toBe(0)
 })
 
-test('set-url and set-key create a settings file that only its owner can read', async () => {
+test('`config set-url` and `config set-key` create a settings file that only its owner can read', async () => {
   using home = new Home()
   expect(await home.run(['config', 'set-url', 'HTTP://LOCALHOST:8080/'])).toMatchObject({ code: 0 })
   expect(await home.run(['config', 'set-key', key('abcd')])).toMatchObject({
@@ -126,7 +126,7 @@ test("saving settings removes other users' permissions from the file and folder"
   expect(modeOf(home.configFolder)).toBe('700')
 })
 
-test('set-key reads the key from a pipe, and does not prompt when there is no terminal', async () => {
+test('`config set-key` reads the key from a pipe, and does not prompt without a terminal', async () => {
   using home = new Home()
   expect(await home.run(['config', 'set-key', '-'], { input: `${key('pipe')}\n` })).toMatchObject({ code: 0 })
   expect(parse(readFileSync(home.configFile, 'utf8'))).toEqual({ api_key: key('pipe') })
@@ -136,7 +136,7 @@ test('set-key reads the key from a pipe, and does not prompt when there is no te
 })
 
 test.each(['hello', key('abc'), key('abcde'), `sandlot_live_${'-'.repeat(49)}`])(
-  'set-key rejects the invalid API key %s and keeps the saved key',
+  '`config set-key` rejects the invalid API key %s and keeps the saved key',
   async (wrong) => {
     using home = new Home()
     await home.run(['config', 'set-key', key('abcd')])
@@ -161,7 +161,7 @@ test('saving settings keeps unknown settings and comments in the file', async ()
   )
 })
 
-test('no settings are lost if the settings file must be rewritten completely', async () => {
+test('rewriting the whole settings file loses no settings', async () => {
   using home = new Home()
   home.writeConfig(
     'base_url = """\nhttps://old.example"""\n"api_key" = "old"\nothers = ["""\nbase_url = 1\n"""]\n',
@@ -221,7 +221,7 @@ test('an error names the setting whose value has the wrong type', async () => {
   expect(stderr).toContain('base_url')
 })
 
-test('saving settings keeps a symbolic link to the file', async () => {
+test('saving settings preserves a symbolic link to the settings file', async () => {
   using home = new Home()
   const real = join(home.folder, 'dotfiles.toml')
   writeFileSync(real, 'base_url = "https://a.example"\n')
@@ -232,7 +232,7 @@ test('saving settings keeps a symbolic link to the file', async () => {
   expect(readFileSync(home.configFile, 'utf8')).toBe(readFileSync(real, 'utf8'))
 })
 
-test('saving settings keeps a symbolic link whose target does not exist yet', async () => {
+test('saving settings preserves a symbolic link to a missing file', async () => {
   using home = new Home()
   const real = join(home.folder, 'dotfiles.toml')
   mkdirSync(home.configFolder, { recursive: true })

@@ -23,7 +23,7 @@ const onceWaiting = (act: (child: ChildProcess) => void): Pick<RunOptions, 'onSt
 
 // Separate users, so that rate limits do not delay other tests.
 describe.concurrent('sessions', () => {
-  test('session create --wait waits until the quota allows a new session', async () => {
+  test('`session create --wait` waits until the quota allows a new session', async () => {
     using user = await users.newUser()
     const ids = [await user.run(['session', 'create']), await user.run(wait)].map(({ stdout }) =>
       stdout.trim(),
@@ -41,7 +41,7 @@ describe.concurrent('sessions', () => {
     expect((await user.run(['session', 'rm', '--all', '--yes'])).code).toBe(0)
   })
 
-  test('session create --wait creates no session if it is interrupted', async () => {
+  test('`session create --wait` creates no session if interrupted', async () => {
     using user = await users.newUser()
     await world.db.query('update account set hours_limit = 0 where email = ?', [user.email])
     const { code, stderr, json } = await user.run(
@@ -54,7 +54,7 @@ describe.concurrent('sessions', () => {
     expect((await user.run(['session', 'ls', '--all'])).stdout).toBe('')
   })
 
-  test('session create --wait waits out a rate limit', async () => {
+  test('`session create --wait` waits out a rate limit', async () => {
     using user = await users.newUser()
     const [account] = await world.db.query<{ id: string }>('select id from account where email = ?', [
       user.email,
@@ -69,12 +69,12 @@ describe.concurrent('sessions', () => {
     expect(await user.run(['session', 'rm', '--all', '--yes'])).toMatchObject({ code: 0 })
   })
 
-  test('session create --wait does not wait after other errors', async () => {
+  test('`session create --wait` fails immediately on an invalid request', async () => {
     using user = await users.newUser()
     expect(await user.run([...wait, '--ttl', '100h'])).toMatchObject({ code: 2, stdout: '' })
   })
 
-  test('session create --reuse returns the active session with the name', async () => {
+  test('`session create --reuse` returns the active session with the same name', async () => {
     using user = await users.newUser()
     const create = (...more: string[]) => user.run(['session', 'create', '--reuse', ...more])
     const first = await create('--name', 'web', '--env', 'A=1')
@@ -99,7 +99,7 @@ describe.concurrent('sessions', () => {
     await user.run(['session', 'rm', '--yes', 'web'])
   })
 
-  test('session rm --all destroys every session after confirmation', async () => {
+  test('`session rm --all` destroys every session after confirmation', async () => {
     using user = await users.newUser()
     expect(await user.run(['session', 'rm', '--all', '--yes'])).toMatchObject({
       code: 0,
@@ -126,7 +126,7 @@ describe.concurrent('sessions', () => {
     expect(stdout.trim().split('\n').sort()).toEqual(ids)
   })
 
-  test('session rm continues after a failure', async () => {
+  test('`session rm` destroys the remaining sessions if one fails', async () => {
     await using user = await users.newSession()
     const { code, json } = await user.run(['session', 'rm', '--yes', '--json', 'sbx_none', user.id])
     expect(code).toBe(3)

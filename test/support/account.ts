@@ -172,7 +172,7 @@ async function openAs<N extends EndpointName>(
   return response
 }
 
-/** For undocumented requests, such as a wrong method, use `send` of http.ts. */
+/** @throws if the contract does not document the error. To test such errors, use `send` of http.ts. */
 function assertDocumented(endpoint: Endpoint, { status, code, message }: Refusal): void {
   if (codesOf(endpoint).includes(code) && errors[code].status === status) return
   throw new Error(`${endpoint.name} returned an undocumented error: ${message}`)

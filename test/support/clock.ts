@@ -1,8 +1,8 @@
-/** Changes a world's clock, which is in the database, and the clock of Redis. */
+/** Changes a world's clock, which is kept in its database, and the clock of its Redis. */
 import type { Redis } from 'ioredis'
 import type { Database } from '../../shared/data/database.ts'
 
-/** Simulates a clock step of Redis by shifting all stored times: TTLs, buckets, worker announcements. */
+/** Simulates a clock step in Redis by shifting all stored times: TTLs, token buckets and worker leases. */
 export async function moveClockOfRedis(redis: Redis, byMs: number): Promise<void> {
   await redis.eval(moveScript, 0, Math.round(byMs))
 }
@@ -29,7 +29,7 @@ const moveScript = `
   end`
 
 /**
- * Sets the clock, which then stops or runs.
+ * Sets the clock, which then stands still unless `running` is true.
  * @param at the new time
  */
 export async function setClock(db: Database, at: Date, { running = false } = {}): Promise<void> {
@@ -49,7 +49,7 @@ export async function setClock(db: Database, at: Date, { running = false } = {})
   })
 }
 
-/** A stopped clock stays stopped. */
+/** Moves the clock by a positive or negative time. A stopped clock stays stopped. */
 export async function moveClock(db: Database, byMs: number): Promise<void> {
   const [table] = await db.query<{ is: boolean }>("select to_regclass('test_clock') is not null as is")
   if (!table!.is) await setClock(db, new Date(), { running: true })

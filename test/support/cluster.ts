@@ -1,10 +1,10 @@
-/** The test cluster, if one exists. Avoids the Kubernetes client, which takes half a second to import. */
+/** The test cluster, if any. Does not import the Kubernetes client, which would take half a second. */
 import { randomBytes } from 'node:crypto'
 import type { CoreV1Api } from '@kubernetes/client-node'
 
 export interface Cluster {
   namespace: string
-  /** Uses an administrator's credential. */
+  /** Client with an administrator's credentials. */
   api: CoreV1Api
   /** Settings for processes that use the cluster. */
   env: Record<string, string>

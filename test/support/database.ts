@@ -10,14 +10,14 @@ export interface TestDatabase {
   server: string
 }
 
-/** Only the file that creates the template imports the migrations. */
+/** The import is dynamic, because only the test file that creates the template needs the migrations. */
 const migrate = async (url: string) => (await import('../../migrations/migrate.ts')).migrate(url)
 
 const template = 'sandlot_template'
-/** Key of pg_advisory_lock. Test files run concurrently. */
+/** Key of the advisory lock under which one of the concurrent test files creates the template. */
 const lock = 7_263_002
 
-/** @param server another server, where the database is migrated without a template */
+/** @param server another server, whose database is migrated instead of copied from the template */
 export async function makeDatabase(server?: string): Promise<TestDatabase> {
   if (server) {
     await migrate(server)

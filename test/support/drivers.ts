@@ -50,7 +50,7 @@ export const describeOnBothDrivers = (name: string, suite: (driver: DriverName) 
 
 const bothInSoak = isSoak ? bothDrivers : bothDrivers.slice(0, 1)
 
-/** The gate only uses the local driver. For tests of workers rather than pods. */
+/** Uses only the local driver in the gate. For tests of workers rather than pods. */
 export const describeOnBothInSoak = (name: string, suite: (driver: DriverName) => void) =>
   concurrentInGate(bothInSoak, name, ({ driver }) => suite(driver))
 

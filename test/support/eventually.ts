@@ -6,11 +6,11 @@ import { noteMeasured } from './measured.ts'
 const durationFactor = Number(process.env.SANDLOT_PATIENCE ?? 1)
 /** Whether durations are checked. The soak runs tests in sequence, and some suites run more rounds. */
 export const isSoak = durationFactor === 1
-/** Settings of all test processes. A busy machine must not exceed the gate's liveness timeout. */
+/** Settings for all test processes. The longer timeout in the gate tolerates delays on a busy machine. */
 export const patientEnv: Record<string, string> = isSoak ? {} : { WORKER_LIVENESS_TIMEOUT_SECONDS: '6' }
-/** For processes that must detect the death of another process. */
+/** Settings for processes that must detect the death of another process within the default timeout. */
 export const defaultLiveness = { WORKER_LIVENESS_TIMEOUT_SECONDS: String(defaultSeconds) }
-/** Shorter than the test timeout, so that a failed wait reports its condition. */
+/** Maximum wait. It is shorter than the test timeout, so that a failed wait reports its condition. */
 const longestMs = 150_000
 
 /** Returns the allowed milliseconds for a documented duration. */

@@ -1,4 +1,4 @@
-/** A Redis and a replica behind one address, such as a virtual IP that follows the primary. */
+/** A Redis primary and its replica behind one address, like a virtual IP that follows the primary. */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'

@@ -1,4 +1,4 @@
-/** Simulates a full disk of PostgreSQL: writes fail with 53100. */
+/** Simulates a full PostgreSQL disk: writes fail with SQLSTATE 53100. */
 import type { Database } from '../../shared/data/database.ts'
 
 const growing = ['account', 'api_key', 'sandbox', 'exec', 'idempotency_key', 'warm_pod', 'secret']

@@ -1,9 +1,9 @@
-/** Rows of an installation that has run for two years. All sandboxes have ended. */
+/** Inserts the rows of an installation that has run for two years. All sandboxes have ended. */
 import { encodeTime } from 'ulid'
 import type { Queries } from '../../shared/data/database.ts'
 
 export interface History {
-  /** Number of sandboxes, commands and Idempotency-Keys. Every hundred sandboxes have an account. */
+  /** Number of sandboxes, of commands and of Idempotency-Keys. One account is added per hundred sandboxes. */
   sandboxes: number
   accountId: string
 }
@@ -21,10 +21,10 @@ export const growingTables = [
 
 export const historyAccountId = (number: number) => `acc_past_${number}`
 
-/** Sandboxes per statement, so that no statement times out. */
+/** Sandboxes per statement, few enough that no statement times out. */
 const batchSize = 20_000
 
-/** @param from number of existing sandboxes, if called before */
+/** @param from number of sandboxes inserted by earlier calls */
 export async function fillHistory(
   db: Pick<Queries, 'query'>,
   { sandboxes, accountId }: History,
@@ -68,7 +68,7 @@ async function fillSandboxes(
   last: number,
 ) {
   const numbers = 'from generate_series(?::int, ?::int) as n'
-  // Sandboxes of one hour each over two years. Their ids sort before today's ids.
+  // One-hour sandboxes spread over two years. Their ids sort before today's ids.
   await db.query(
     `insert into sandbox (id, account_id, image, pod_name, created_at, ready_at, expires_at, destroyed_at, destroy_reason, reaped_at)
      select 'sbx_' || lpad(n::text, 26, '0'), case when n % 100 = 0 then ? else 'acc_past_' || n % ? end, 'past', 'sbx-' || gen_random_uuid(),
@@ -80,10 +80,10 @@ async function fillSandboxes(
     `insert into exec (id, sandbox_id, worker_id, idempotency_key, sealed_command, background, tty, status, started_at)
      select 'exec_' || ? || lpad(n::text, 16, '0'), 'sbx_' || lpad(n::text, 26, '0'), 'wrk_past', n, '\\x00', false, false,
             'exited', sandlot_now() ${numbers}`,
-    // Commands of yesterday, because the reconciler deletes month-old ones.
+    // Ids with yesterday's date, because the reconciler deletes commands that are a month old.
     [encodeTime(Date.now() - 24 * 60 * 60 * 1000).toLowerCase(), first, last],
   )
-  // The maximum age before the reconciler deletes these rows.
+  // At most 40 hours old, so that the reconciler does not delete these rows.
   await db.query(
     `insert into idempotency_key (account_id, key, request_hash, sandbox_id, created_at)
      select 'acc_past_' || n % ?, n, '\\x00', 'sbx_' || lpad(n::text, 26, '0'),

@@ -1,4 +1,4 @@
-/** Requests with control over source address, raw bytes and the connection. */
+/** Sends requests with control over the source address, the raw bytes and the connection. */
 import { type IncomingHttpHeaders, request } from 'node:http'
 import { text } from 'node:stream/consumers'
 

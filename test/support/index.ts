@@ -133,7 +133,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   return world
 }
 
-/** Imported only for worlds on a cluster. */
+/** The import is dynamic, because only worlds on a cluster need the module. */
 const installNamespaceIn = async (folder: string) => (await import('./namespace.ts')).installNamespace(folder)
 
 /** Disables rate limits and slow password hashes. */

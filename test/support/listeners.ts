@@ -1,4 +1,4 @@
-/** Programs that listen in a sandbox, for every image. */
+/** Shell code for programs that listen on a port in a sandbox, whatever its image. */
 
 /**
  * Shell code that echoes all bytes. Listens on the loopback interface, except in busybox, whose nc cannot.

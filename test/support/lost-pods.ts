@@ -1,4 +1,4 @@
-/** Ends pods like a node failure: immediately and without a grace period. */
+/** Ends pods as a node failure does: immediately and without a grace period. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { unlessGone } from './unless-gone.ts'
@@ -11,7 +11,7 @@ export async function losePod({ cluster, folder }: World, name: string): Promise
   await api.deleteNamespacedPod({ name, namespace, gracePeriodSeconds: 0 }).catch(() => {})
 }
 
-/** Does not use the driver. @param folder of the world */
+/** Kills the first process without using the driver. @param folder the world's folder */
 export function killFirstProcess(folder: string, name: string): void {
   unlessGone(() => {
     const status = readFileSync(join(folder, 'sandboxes', name, 'status'), 'utf8')

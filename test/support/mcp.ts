@@ -42,7 +42,7 @@ export async function connectMcp(of: World, account: Account, api: number | 'eac
 export const mcpVersions = ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25', '2026-07-28'] as const
 export type McpVersion = (typeof mcpVersions)[number]
 
-/** A current client that only supports this version. */
+/** A current client that supports only this version. */
 export function pinnedClient(version: McpVersion): today.Client {
   const isStateless = version === '2026-07-28'
   return new today.Client(

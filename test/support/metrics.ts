@@ -1,6 +1,6 @@
 /**
- * Returns sums over several processes by label value.
- * @param urls internal servers
+ * Sums a metric over several processes, separately for each value of a label.
+ * @param urls base URLs of the internal servers
  * @param having text that a sample's line must contain
  */
 export async function sumUp(

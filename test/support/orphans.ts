@@ -14,7 +14,7 @@ import type { World } from './world.ts'
 const cleanMs = 60_000
 /** Usual time for workers to clean up, in milliseconds. */
 const promptMs = 3_000
-/** Milliseconds until the kernel and Redis notice an exited process. No worker is running at this point. */
+/** Maximum time until the kernel and Redis notice that a process has exited, in milliseconds. */
 const noticeMs = 5_000
 
 /** Resolves when all pods are deleted and all jobs are done. */
@@ -25,7 +25,7 @@ export async function destroyAllSandboxes(world: World): Promise<void> {
     if ((await findUnreaped()).length > 0 || (await db.query('select from warm_pod')).length > 0) return false
     return (await unfinishedJobs(world)).length === 0
   }
-  // Workers with these settings would refill the pool.
+  // Stops the workers, which would otherwise refill the pool.
   if (world.settings.pools.size > 0) await Promise.all(workers.map((worker) => worker.stop()))
   else if (await isOver()) return
   // The reconciler ignores new rows, and rows never age while the clock is stopped.
@@ -47,7 +47,7 @@ export async function destroyAllSandboxes(world: World): Promise<void> {
   await eventually(isOver, cleanMs)
 }
 
-/** @throws {Error} listing pods, processes, jobs and Redis clients that outlived the processes */
+/** @throws {Error} listing pods, processes, jobs and Redis clients that outlived the world's processes */
 export async function assertNoOrphans(world: World): Promise<void> {
   if (world.workers.length > 0) {
     await assertNone('pods', () => podsOf(world))
@@ -109,7 +109,7 @@ async function unfinishedJobs({ redis, workers }: World): Promise<string[]> {
     .map((job) => `${job.name} ${JSON.stringify(job.data)}`)
 }
 
-/** Redis clients other than the world itself. */
+/** Redis clients other than the world's own. */
 async function clientsOf({ redis }: World): Promise<string[]> {
   const own = await redis.client('ID')
   const clients = String(await redis.client('LIST'))

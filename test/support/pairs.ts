@@ -5,7 +5,7 @@ import { Refusal } from './account.ts'
 export interface Kind<T> {
   /** Creates a new object in a fixed initial state. */
   make(): Promise<T>
-  /** Operations by name. Results may contain ids, but no times. */
+  /** Operations by name. Results may contain ids, but must not contain times. */
   operations: Record<string, (thing: T) => Promise<unknown>>
   readState(thing: T): Promise<unknown>
   /** Selects pairs. Default: all. */
@@ -62,7 +62,7 @@ function ordersOf<T>(kind: Kind<T>, [one, other]: [string, string]) {
   }
 }
 
-/** Both responses and the final state, with ids replaced by numbers. */
+/** Returns both responses and the final state, with ids replaced by numbers. */
 async function outcomeOf<T>(
   kind: Kind<T>,
   act: (run: (name: string) => Promise<unknown>, thing: T) => Promise<unknown[]>,

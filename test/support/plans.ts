@@ -1,4 +1,4 @@
-/** Query plans that PostgreSQL used (auto_explain). */
+/** Reads the query plans that PostgreSQL logs with auto_explain. */
 import { readFileSync } from 'node:fs'
 import type { Database } from '../../shared/data/database.ts'
 
@@ -13,7 +13,7 @@ export interface Scan {
   /** For example `Seq Scan` or `Index Only Scan`. */
   kind: string
   index: string | undefined
-  /** Includes rows that a filter removed. */
+  /** Number of rows read, including rows removed by a filter. */
   rows: number
 }
 

@@ -40,7 +40,7 @@ export interface Process {
 export interface Line extends Record<string, unknown> {
   msg: string
   level?: string
-  /** Time of receipt by the test's clock, in milliseconds since 1970. */
+  /** Time of receipt on the test's clock, in milliseconds since 1970. */
   seenAt?: number
 }
 
@@ -62,7 +62,7 @@ export function startProcess({ kind, name, folder, env, watchdog, entry = kind }
     cwd: root,
     env: { PATH: process.env.PATH, HOME: folder, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
-    // A separate process group, which the watchdog kills.
+    // Creates a process group, so that the watchdog can kill the whole group.
     detached: true,
   })
   const pid = child.pid!
@@ -86,7 +86,7 @@ export function startProcess({ kind, name, folder, env, watchdog, entry = kind }
     }
     child.on('close', finish)
     let checks = 0
-    // Node once reported an exit only after 40 s, although the kernel already listed a zombie.
+    // Node once reported an exit 40 s after the process had become a zombie.
     const checking = setInterval(() => {
       const stat = readStat(pid)
       checks = stat?.[0] === 'Z' ? checks + 1 : 0

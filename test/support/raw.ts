@@ -1,4 +1,4 @@
-/** A TCP connection for what HTTP clients cannot do, such as half a request or an unread response. */
+/** A raw TCP connection, for example to send half a request or to leave a response unread. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 
@@ -7,7 +7,7 @@ export interface RawConnection {
   /** Ports of both ends. Undefined until connected. */
   ports: [theirs: number, ours: number] | undefined
   text(): string
-  /** Milliseconds from open until closed or broken. */
+  /** Resolves with the lifetime in milliseconds when the connection is closed or broken. */
   closed: Promise<number>
 }
 

@@ -29,7 +29,7 @@ export interface RelayOptions {
   opened?(near: Socket, far: Socket): void
   /** Called for each new connection. Returns a filter for the requests. */
   filter?(): (bytes: Buffer) => boolean
-  /** Breaks TCP connections with a reset, like a router. */
+  /** Breaks TCP connections with a reset, as a router does. */
   resets?: boolean
 }
 
@@ -42,7 +42,7 @@ export async function openRelay(
   { opened, filter, resets = false }: RelayOptions = {},
 ): Promise<Relay> {
   const sockets = new Set<Socket>()
-  /** Nothing is forwarded on these connections, not even a close. */
+  /** Connections on which nothing is forwarded, not even a close. */
   const forgotten = new WeakSet<Socket>()
   let leadsTo = from
   let mode: Mode = 'whole'
@@ -66,7 +66,7 @@ export async function openRelay(
   })
 
   function pass(source: Socket, sink: Socket, isHeard: (bytes: Buffer) => boolean) {
-    /** Delayed bytes keep their order when the delay ends. */
+    /** Chains the delayed writes, so that bytes keep their order when the delay ends. */
     let delayed = Promise.resolve()
     let waiting = 0
     const later = (act: () => void) => {

@@ -1,4 +1,4 @@
-/** Single sandboxes without API and worker: on this machine, and in each image on a cluster. */
+/** Opens single sandboxes without an API or a worker: on this machine, and in each image on a cluster. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -15,7 +15,7 @@ import { patient } from './eventually.ts'
 
 export interface Sandboxes {
   driver: Driver
-  /** Opens another driver of the same installation. */
+  /** Opens another driver for the same installation. */
   openDriver(): Driver
   make(): Promise<Pod>
   close(): Promise<void>

@@ -41,7 +41,7 @@ export async function startPostgres(folder: string, watchdog: Watchdog): Promise
  * @returns the pids of all signalled processes
  */
 function signalAll(pid: number, signal: NodeJS.Signals): number[] {
-  // Stopped processes start no more children.
+  // A stopped process cannot start more children.
   if (signal !== 'SIGCONT') process.kill(pid, 'SIGSTOP')
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim()
   const all = [pid, ...children.split(' ').filter(Boolean).map(Number)]

@@ -1,4 +1,4 @@
-/** A PostgreSQL and a hot standby that can switch roles. */
+/** A PostgreSQL primary and a hot standby that can switch roles. */
 import { appendFileSync, chmodSync, cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startWatchdog } from '../../scripts/supervisor/watchdog.ts'
@@ -25,7 +25,7 @@ export interface PostgresPair {
   end(): Promise<void>
 }
 
-/** Time for the standby to catch up on a busy machine, in milliseconds. */
+/** Maximum time for the standby to catch up on a busy machine, in milliseconds. */
 const followMs = 60_000
 const promoteMs = 30_000
 
@@ -56,7 +56,7 @@ export async function openPostgresPair({ plugs, folder }: World): Promise<Postgr
       await waitFor(() => ask(old, hasFollower), followMs)
       await old.plug.stop()
       promote(folders.get(server)!)
-      // This connection only succeeds on a primary.
+      // This connection succeeds only on a primary.
       await waitFor(() => ask(server, (db) => db.query('select 1')), promoteMs)
       promoted()
       follow(folders.get(old)!, server)

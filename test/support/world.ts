@@ -14,7 +14,7 @@ export interface WorldOptions {
   workers?: number
   /** Default `local`. With `kubernetes`, the world has its own namespace. */
   driver?: 'local' | 'kubernetes'
-  /** Settings of all processes. Override the test settings. */
+  /** Settings for all processes. They override the test settings. */
   env?: Record<string, string>
   /** Starts a separate PostgreSQL that tests may stop. Takes half a second. */
   separatePostgres?: boolean
@@ -24,7 +24,7 @@ export interface WorldOptions {
 
 export interface World extends ApiUrls, AsyncDisposable {
   settings: Settings
-  /** Connects as a superuser. */
+  /** Connection as a superuser. */
   db: Database
   redis: Redis
   apis: Process[]
@@ -37,9 +37,9 @@ export interface World extends ApiUrls, AsyncDisposable {
   account(options?: NewAccount): Promise<Account>
   startApi(env?: Record<string, string>): Promise<Process>
   startWorker(env?: Record<string, string>): Promise<Process>
-  /** A worker that kills itself with SIGKILL when it first reaches the crash point. */
+  /** Starts a worker that kills itself with SIGKILL when it first reaches the crash point. */
   startDoomedWorker(point: CrashPoint, env?: Record<string, string>): Promise<Process>
-  /** A worker that stops itself with SIGSTOP at the crash point. Resolves before that. */
+  /** Starts a worker that freezes itself with SIGSTOP at the crash point. Resolves before the freeze. */
   startFreezingWorker(point: CrashPoint, env?: Record<string, string>): Promise<Process>
   eventually: typeof eventually
 }

@@ -10,7 +10,7 @@ import { eventually } from '../../support/eventually.ts'
 import { startPeer } from '../peer.ts'
 import { command, ended, outputPage, session, sessionPage, tailOf } from './sample.ts'
 
-test('the command page shows where output was dropped, and how much', async () => {
+test('the output page shows where output was dropped, and how many bytes', async () => {
   const events = [
     ['gap', { stdout_bytes: 40, stderr_bytes: 2 }],
     ['stdout', { text: 'the rest' }],
@@ -40,7 +40,7 @@ test('the command page shows where output was dropped, and how much', async () =
   }
 })
 
-test('the command page scrolls through the last 2,000 lines', async () => {
+test('the output page scrolls through the last 2,000 lines', async () => {
   const ui = await idleUi()
   try {
     const output = tailOf(`${Array.from({ length: 5_000 }, (_, n) => `line ${n + 1}`).join('\n')}\n`)

@@ -84,7 +84,7 @@ test('after leaving a folder, the file page selects that folder in the parent', 
   }
 })
 
-test('the file page stays in the previous folder if a folder cannot be read', async () => {
+test('if a folder cannot be opened, the file page stays in the current folder', async () => {
   await using peer = await startPeer((_, response) => {
     const problem = { code: 'permission_denied', detail: 'It is not yours.', status: 403 }
     response.writeHead(403).end(JSON.stringify(problem))
@@ -106,7 +106,7 @@ test.each([
   ['return', 'directory'],
   ['v', 'directory'],
 ] as const)(
-  'pressing %s on a %s whose name is not UTF-8 shows the command that copies it',
+  'pressing %s on a %s with a non-UTF-8 name shows a command that copies the enclosing folder',
   async (key, type) => {
     const strange = { ...entry('caf\ufffd', type), name_base64: 'Y2Fm6Q==' }
     const { ui, shown } = await openFiles('http://127.0.0.1:9', [strange])

@@ -21,7 +21,7 @@ describe('line editing', () => {
     expect(typed(text, ...keys).text).toBe(result)
   })
 
-  test('the cursor stays inside the text of the line', () => {
+  test('the cursor stays within the text of the line', () => {
     const keys = [
       'left',
       'right',

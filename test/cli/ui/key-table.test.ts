@@ -65,7 +65,7 @@ test('the session list shows the equivalent command line for each key', () => {
   })
 })
 
-test('the key table quotes the command line of an earlier command', () => {
+test('the key table quotes an earlier command in its command line', () => {
   const { id } = session()
   const page = sessionPage(id, { commands: [command({ command: `echo "it's"` })] })
   const lines = commandLines(stateWith([session()], { pages: [page] }))

@@ -71,7 +71,7 @@ function openAtEnd(text: string): string[] {
   return [...open]
 }
 
-test('no text keeps a control character', () => {
+test('control characters are removed from displayed text', () => {
   fc.assert(
     fc.property(fc.oneof(anything, hostile), (text) => {
       expect(oneLine(text)).not.toMatch(controls)
@@ -99,7 +99,7 @@ test('styled text keeps only colors and text attributes, and each segment resets
   )
 })
 
-test('text that contains no control characters is not changed', () => {
+test('text without control characters is unchanged', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'grapheme', maxLength: 200 }), (text) => {
       fc.pre(!controls.test(text.replace(/[\t\n]/g, '')))
@@ -136,7 +136,7 @@ const clean = (bytes: Buffer, cuts: number[] = [], options = { styles: true }) =
 }
 
 describe('recorded output', () => {
-  test('recorded output keeps its text, tabs, line endings and styles, wherever the chunks are split', () => {
+  test('recorded output keeps its text, tabs, line endings and styles, no matter where chunks are split', () => {
     const cuts = fc.array(fc.nat(), { maxLength: 6 })
     const bytes = fc.oneof(
       fc.tuple(hostile, styles, hostile).map((parts) => Buffer.from(parts.join(''))),
@@ -167,7 +167,7 @@ describe('recorded output', () => {
     expect(withoutRepeats(clean(bytes, everyByte))).toBe(withoutRepeats(shown))
   })
 
-  test('a control string that never ends is buffered only up to a limit', () => {
+  test('an unterminated control string is buffered only up to a limit', () => {
     const cleaner = new OutputCleaner({ styles: true })
     expect(cleaner.clean(Buffer.from('\u001b]52;c;'))).toBe('')
     expect(cleaner.clean(Buffer.alloc(8_000, 'x'))).toBe('')
@@ -216,7 +216,7 @@ test('arguments that contain shell syntax are quoted', () => {
   ])
 })
 
-test("a program's terminal modes are tracked correctly, wherever the chunks are split", () => {
+test("a program's terminal modes are tracked correctly, no matter where chunks are split", () => {
   const output =
     'a\u001b[?1049h\u001b[?1;25l\u001b=\u001b[31mred\u001b[?2004h\u001b[?2004l\u001b[?7777h\u001b[?1006h'
   fc.assert(

@@ -14,14 +14,14 @@ function listOf(sessions: State['sessions']) {
 }
 const all = (...sessions: (typeof first)[]) => new Map(sessions.map((each) => [each.id, each]))
 
-test('the selection stays on its session when other sessions appear above it', () => {
+test('the selected session stays selected when other sessions appear above it', () => {
   const { store, selected } = listOf(all(first, second))
   expect(selected()).toBe('job-2')
   store.set({ sessions: all(first, second, third) })
   expect(selected()).toBe('job-2')
 })
 
-test("the selection moves to the session that replaces a removed session's row", () => {
+test('when the selected session is removed, the session that moves into its row is selected', () => {
   const { store, selected } = listOf(all(first, second, third))
   store.set({ selected: second.id })
   store.set({ sessions: all(first, ended({ ...second, state: 'destroyed' }), third) })

@@ -69,7 +69,7 @@ describe('the output page', () => {
     expect(help({ isRunning: false })).toMatch(/^i +interrupt the command \(not now\)$/m)
   })
 
-  test('the output page starts at the line to which the user has scrolled', () => {
+  test("the output page keeps the user's scroll position", () => {
     const rows = drawRows(stateWith([web], { pages: [page(10)] }))
     expect(rows[2]).toBe('line 10')
   })
@@ -92,7 +92,7 @@ test('the session page lists folders before files', () => {
   ])
 })
 
-test('the session page shows all information even without colors and bars', () => {
+test('the session list shows all information even without colors and bars', () => {
   const bare = draw(stateWith([web], { lastCommands: new Map([[web.id, command({ exit_code: 1 })]]) }))
     // biome-ignore lint/suspicious/noControlCharactersInRegex: matches control characters
     .replace(/\u001b\[[\d;]*m/g, '')
@@ -102,7 +102,7 @@ test('the session page shows all information even without colors and bars', () =
   }
 })
 
-test('for screen readers, the session page shows plain text without bars or rules', () => {
+test('for screen readers, the session list shows plain text without bars or rules', () => {
   vi.stubEnv('INK_SCREEN_READER', 'true')
   try {
     const text = draw(stateWith([web, ...many(2)], { selected: web.id }), now)
@@ -115,7 +115,7 @@ test('for screen readers, the session page shows plain text without bars or rule
   }
 })
 
-test('the session page keeps the essential columns at 40 columns and 12 rows', () => {
+test('at 40 columns and 12 rows, the session list and session page keep the essential columns', () => {
   const list = drawRows(sized(stateWith([web]), 40, 12))
   expect(list).toHaveLength(12)
   expect(list.find((row) => row.startsWith('›web'))).toMatch(/5m ████░ 25:00$/)
