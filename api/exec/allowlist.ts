@@ -5,7 +5,7 @@ import { Problem } from '../../shared/platform/problem.ts'
 import type { App } from '../app.ts'
 import type { Caller } from '../auth/authenticate.ts'
 
-/** @throws {Problem} `command_not_allowed`. The account's count of refused commands is incremented. */
+/** @throws {Problem} `command_not_allowed`; also increments the account's count of refused commands */
 export async function assertAllowed(
   { context }: Pick<App, 'context'>,
   account: Caller,
@@ -19,7 +19,7 @@ export async function assertAllowed(
 
 /**
  * Throws if the account's allowlist forbids storing these environment variables for later commands.
- * @throws {Problem} `command_not_allowed`. The account's count of refused commands does not change.
+ * @throws {Problem} `command_not_allowed`, without changing the account's count of refused commands
  */
 export function assertStorable(
   { allowlist }: Pick<Caller, 'allowlist'>,
@@ -31,8 +31,8 @@ export function assertStorable(
 }
 
 /**
- * Returns a rejection handler that counts commands refused by a worker. Stored variables and secrets are
- * encrypted, so only workers can check them.
+ * Returns a rejection handler that counts commands refused by a worker. Workers check stored variables and
+ * secrets, because only workers can decrypt them.
  */
 export const countRefused =
   ({ context }: Pick<App, 'context'>, account: Pick<Caller, 'id'>) =>

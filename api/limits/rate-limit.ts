@@ -89,7 +89,7 @@ export class Buckets {
   }
 
   /**
-   * Takes a token for looking up an API key that is not cached, which costs a database query.
+   * Takes a token for looking up an uncached API key in the database.
    * @throws {Problem} `rate_limited` if the bucket is empty
    */
   takeUnknownKey(address: string): void {

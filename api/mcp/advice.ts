@@ -37,7 +37,7 @@ const steps: { [C in ErrorCode]?: string } = {
 
 const fallback = 'Report detail to the user.'
 
-/** Advice for the error `unavailable`. The change may have been made before the error. */
+/** Advice for `unavailable` errors, which can occur after the change has been made. */
 const unlessDone =
   'Wait retry_after seconds, then check whether the call took effect. If it did not, call again.'
 

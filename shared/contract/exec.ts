@@ -10,7 +10,7 @@ const argument = (min: number) => bytes(Text, min, limits.argumentBytes)
 export const startErrors = ['not_found', 'not_executable', 'no_such_directory'] as const
 export type StartError = (typeof startErrors)[number]
 
-/** A pattern that also checks the length takes 100 ms for 1 MiB. */
+/** Does not check the length: a pattern that does so takes 100 ms for 1 MiB. */
 const base64 = /^[A-Za-z0-9+/]*={0,2}$/
 
 const execStatuses = ['exited', 'signaled', 'timed_out', 'killed', 'lost', 'running'] as const
@@ -159,7 +159,7 @@ export const ExecResult = z
   })
   .meta({ id: 'ExecResult' })
 export type ExecResult = z.infer<typeof ExecResult>
-/** Events and database rows contain the result without its output. */
+/** A result without its output, as stored in events and database rows. */
 export type ExecOutcome = Omit<ExecResult, 'stdout' | 'stderr' | 'lossy' | 'output_encoding'>
 
 /** Credential, scope and rate limit bucket of all routes that operate inside a sandbox. */

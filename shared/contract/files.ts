@@ -18,7 +18,7 @@ import {
 import { Content, characters, Text, whole } from './texts.ts'
 
 const NamesBase64 = z.record(z.string(), z.string()).optional()
-/** After expanding braces, the worker repeats these checks for each alternative. */
+/** A glob pattern. After expanding braces, the worker repeats these checks for each alternative. */
 const Glob = characters(Text, 0, limits.globCharacters)
   .regex(/^(?!\/)/, 'must be relative to `path`')
   .regex(/^(?!([\s\S]*\/)?\.\.(\/|$))/, 'must not contain `..`; set `path` to the directory to search')

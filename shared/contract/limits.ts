@@ -19,7 +19,7 @@ export const limits = {
   /** Maximum size of a file for files/edit, both before and after the edit. */
   editBytes: 16 * 1024 * 1024,
   /**
-   * Maximum total size of a request's argv and environment. Linux accepts 2 MiB, which must also fit the
+   * Maximum total size of a request's argv and environment. Linux accepts 2 MiB in total, including the
    * sandbox's environment and secrets.
    */
   argumentsBytes: 1024 * 1024 - 64 * 1024,

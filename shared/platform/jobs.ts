@@ -1,6 +1,6 @@
 /**
- * Rows in PostgreSQL are authoritative, so a job may run twice, late or never. BullMQ generates the job IDs,
- * because it ignores a new job with the ID of a retained one.
+ * Jobs for the workers. Rows in PostgreSQL are authoritative, so a job may run twice, late or never. Jobs
+ * have generated IDs: BullMQ would ignore a new job with the ID of a retained job.
  */
 import { type JobsOptions, Queue } from 'bullmq'
 import type { Redis } from 'ioredis'

@@ -59,6 +59,7 @@ const listScript = `
   return live`
 
 /**
+ * Registers a worker or renews its entry.
  * @param secrets all values of RPC_KEY; the entry is signed under each, so that a reader needs only one of
  *   them
  */
@@ -76,7 +77,7 @@ export const withdrawWorker = async (redis: Redis, id: string): Promise<void> =>
   await redis.hdel(key, id)
 }
 
-/** Skips entries with an invalid signature or an old timestamp. */
+/** Returns the live workers. Entries with an invalid signature or an old timestamp are skipped. */
 export async function listWorkers({
   redis,
   settings,
