@@ -5,7 +5,11 @@ import { Problem } from '../../shared/platform/problem.ts'
 import type { App } from '../app.ts'
 import type { Caller } from '../auth/authenticate.ts'
 
-/** @throws {Problem} `command_not_allowed`; also increments the account's count of refused commands */
+/**
+ * Asserts that the account's allowlist permits a command. A refusal increments the account's count of refused
+ * commands.
+ * @throws {Problem} `command_not_allowed`
+ */
 export async function assertAllowed(
   { context }: Pick<App, 'context'>,
   account: Caller,
@@ -31,8 +35,8 @@ export function assertStorable(
 }
 
 /**
- * Returns a rejection handler that counts commands refused by a worker. Workers check stored variables and
- * secrets, because only workers can decrypt them.
+ * Returns a rejection handler that counts commands refused by a worker. Only workers can decrypt stored
+ * variables and secrets, so workers check them.
  */
 export const countRefused =
   ({ context }: Pick<App, 'context'>, account: Pick<Caller, 'id'>) =>

@@ -34,7 +34,8 @@ export const passEvents = (
     },
     async finalEventsWithoutWorker(lastId = '0-0') {
       const known = await exitStatusWithoutWorker(offsetOf(lastId))
-      // The command may have printed more since its worker's connection broke. A `gap` event reports that output.
+      // The command may have printed more since its worker's connection broke. A `gap` event reports this
+      // output.
       return writeLastEvents(known, lastId)
     },
   })

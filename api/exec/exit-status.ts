@@ -25,7 +25,7 @@ export interface RequestIds {
   requestId: string
 }
 
-/** Returns the command's status. If its worker is gone, `lost` is stored first. */
+/** Returns the status of a command. If the command's worker is gone, stores `lost` first. */
 export async function findExitStatus(
   { context, workers }: App,
   row: ShownExec,

@@ -16,8 +16,8 @@ const anyRatioBytes = 256 * 1024
 /** Maximum compression ratio. Ordinary text has a ratio of about ten. */
 const maxRatio = 100
 /**
- * Limit on the values in a body. Without it, parsing 1 MiB of brackets would take a third of a second and 20
- * MiB of memory.
+ * Maximum number of values in a body. Without it, parsing 1 MiB of brackets would take a third of a second
+ * and 20 MiB of memory.
  */
 const maxValues = 100_000
 const chunkObjectBytes = 128

@@ -99,8 +99,8 @@ function offerIn({ properties = {} }: Schema, { sandbox }: Settings) {
 }
 
 /**
- * Headers omitted from the parameters. OpenAPI forbids `Accept`, because the media types of responses imply
- * it.
+ * Request headers omitted from the parameters. OpenAPI forbids `Accept`, which the media types of responses
+ * imply.
  */
 const elsewhere = ['accept']
 

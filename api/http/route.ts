@@ -76,7 +76,9 @@ export interface ServedRoute {
   invoke(app: App, call: Invocation): Promise<JsonReply<unknown>>
 }
 
-/** A request made on behalf of another request, such as a tool call. Its fields are not validated yet. */
+/**
+ * A request made on behalf of another request, such as a tool call. Its fields have not been validated yet.
+ */
 export interface Invocation extends Pick<Call<Endpoint>, 'requestId' | 'log' | 'signal'> {
   account: Caller
   params?: unknown

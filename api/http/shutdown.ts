@@ -7,8 +7,8 @@ import type { Socket } from 'node:net'
 import { Problem } from '../../shared/platform/problem.ts'
 
 /**
- * Number of listeners per response above which Node prints a warning. Its default of 10 is too low, because
- * several layers listen for the end of a request.
+ * Number of listeners per response above which Node prints a warning. Node's default of 10 is too low,
+ * because several layers listen for the end of a request.
  */
 const maxListeners = 20
 /**

@@ -16,7 +16,7 @@ export interface BucketState {
 }
 
 // The state is the number of units missing from a full bucket. A token has 60,000,000 units, so all
-// arithmetic is on integers and exact.
+// arithmetic uses integers and is exact.
 const takeScript = `
   local limit, token = tonumber(ARGV[1]), 60000000
   local full = limit * token

@@ -98,8 +98,7 @@ const json = 'application/json'
 const events = 'text/event-stream'
 
 /**
- * Returns the `Accept` header for the SDK, which requires both media types. A client needs to accept only one
- * of them.
+ * Returns the `Accept` header for the SDK, which requires both media types. Clients need to accept only one.
  */
 const acceptFor = (accept: string | undefined): string =>
   accepts(accept, json) || accepts(accept, events) ? `${json}, ${events}` : '*/*;q=0'
@@ -191,6 +190,6 @@ function makeServer(
 async function stop(app: App, { account, requestId, log }: McpMessage, command: CommandKey): Promise<void> {
   const asked = { ...command, accountId: account.id, requestId, signal: AbortSignal.timeout(stopMs) }
   await stopUnderKey(app, asked).catch((error) =>
-    log.info({ err: error }, 'could not kill a cancelled command, so it keeps running for its grace'),
+    log.info({ err: error }, 'could not kill a cancelled command, so it keeps running for its grace period'),
   )
 }

@@ -1,6 +1,6 @@
 /**
  * Sends a call to a worker. The body is sent only after the worker has accepted the call with `100 Continue`.
- * A call that fails before its acceptance had no effect; the effect of a call that fails later is unknown.
+ * A call that fails before it is accepted has no effect; the effect of a call that fails later is unknown.
  */
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import { type Agent, request as openRequest } from 'node:https'

@@ -68,8 +68,8 @@ function decideArgv(allowlist: readonly string[], argv: readonly string[]): Deci
 }
 
 /**
- * Decides on a shell string. Since it can run any command, an entry must permit a shell with an arbitrary
- * script.
+ * Allows a shell string only if an entry permits a shell with an arbitrary script, because a shell string can
+ * run any command.
  */
 function decideShellString(allowlist: readonly string[]): Decision {
   const entry = allowlist.find((entry) => {

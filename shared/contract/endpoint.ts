@@ -73,7 +73,7 @@ interface Declared {
   body?: z.ZodType
   /** Maximum size of the uncompressed JSON body. The default is `limits.usualBodyBytes`. */
   bodyBytes?: number
-  /** An alternative for larger bodies. This sentence is appended to the error `body_too_large`. */
+  /** A sentence that names an alternative for larger bodies. It is appended to the error `body_too_large`. */
   forLargerBody?: string
   /** Schema of the request headers that the route reads, with lower-case names. */
   headers?: z.ZodObject

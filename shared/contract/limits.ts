@@ -38,11 +38,11 @@ export const limits = {
    */
   globCharacters: 1024,
   /**
-   * Maximum number of watches in a sandbox on each worker. A watch has the limits of `listed`, where `bytes` applies to
-   * the names and times of the entries.
+   * Maximum number of watches in a sandbox on each worker. The limits of `listed` apply to each watch, and
+   * its `bytes` to the names and times of the entries.
    */
   watches: 8,
-  /** Length to which files/grep truncates a line. */
+  /** Maximum length of a line in a files/grep response. Longer lines are truncated. */
   grepLineBytes: 2_000,
   /**
    * Maximum number of concurrent streamed responses, and of concurrent uploads, per account on each worker.

@@ -270,7 +270,8 @@ const suspendOne = statement<{ id: string; isDeleted: boolean }>()(
 )
 
 /**
- * Sets only the account's columns. To suspend an account, call `suspend` in suspend.ts.
+ * Marks an account as suspended, without ending its sandboxes. To suspend an account, call `suspend` in
+ * suspend.ts.
  * @param isDeleted whether to also mark the account as deleted
  */
 export const markSuspended = (db: Queries, id: string, isDeleted: boolean) =>

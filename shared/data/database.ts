@@ -119,8 +119,8 @@ async function transact<T>(
 }
 
 /**
- * Whether an error leaves the connection usable. Only errors from PostgreSQL itself do, except 25006:
- * connections to a demoted primary remain read-only.
+ * Whether a connection can be used after an error. Only errors from PostgreSQL itself permit this, except
+ * 25006: connections to a demoted primary remain read-only.
  */
 const leavesUsable = (error: unknown): boolean =>
   error instanceof Error && 'severity' in error && (error as { code?: string }).code !== '25006'

@@ -43,8 +43,8 @@ export const newSandboxIdLike = (podName: string) =>
 export const lastSandboxId = 'sbx_z'
 
 /**
- * Maximum difference, in milliseconds, between PostgreSQL's clock and the clock of an API process, from which
- * IDs take their time.
+ * Maximum difference, in milliseconds, between PostgreSQL's clock and an API process's clock, which IDs are
+ * based on.
  */
 const maxClockSkewMs = 3_600_000
 

@@ -33,7 +33,9 @@ const idleDelaySeconds = 3 * activityIntervalSeconds
 
 const recordedActivity = sql<Date>`greatest(active_at, ready_at)`
 
-/** SQL condition for a sandbox whose activity must be recorded. Idle time starts when the sandbox is ready. */
+/**
+ * SQL condition for a sandbox whose activity must be recorded. Idle time starts once the sandbox is ready.
+ */
 export const isActivityDue = sql<boolean>`(idle_timeout_seconds is not null and ready_at is not null and destroyed_at is null
   and ${recordedActivity} <= ${now} - ${sql.lit(activityIntervalSeconds)} * interval '1 second')`
 

@@ -1,6 +1,6 @@
 /**
- * Maximum number of buckets. At this limit, the least recently used bucket is dropped. If its owner returns,
- * the owner gets a full bucket.
+ * Maximum number of buckets. At this limit, the least recently used bucket is dropped, and its owner gets a
+ * full bucket on the next use.
  */
 const maxOwners = 10_000
 /** Buckets count thousandths of a token, so that each millisecond adds `perSecond` units. */

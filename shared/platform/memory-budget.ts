@@ -1,6 +1,7 @@
 /**
- * Limits the memory of each account and of the process. Bytes are reserved before they are allocated. Command
- * output is counted but never refused, because workers drop old output instead (workers/exec/registry.ts).
+ * Limits the memory used by each account and by all accounts. Bytes are reserved before they are allocated.
+ * Command output is counted but never refused, because workers drop old output instead
+ * (workers/exec/registry.ts).
  */
 import type { Logger } from './log.ts'
 import { Problem, unavailable } from './problem.ts'

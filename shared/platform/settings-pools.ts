@@ -30,8 +30,7 @@ export function readPools({ WARM_POOL_SIZE: size, WARM_POOLS }: PoolSettings, de
 }
 
 /**
- * Returns the predicate or description of a conflict, or undefined if the pool settings agree with each other
- * and with SANDBOX_IMAGES.
+ * Returns an error message, or undefined if the pool settings agree with each other and with SANDBOX_IMAGES.
  */
 export function poolsProblem(
   { WARM_POOL_SIZE, WARM_POOLS }: PoolSettings,

@@ -144,7 +144,7 @@ export const takesCalls = ({ isDraining }: WorkerEntry): boolean => !isDraining
  * Orders workers by rendezvous hashing, so that all processes compute the same order. The first worker is the
  * sandbox's slot owner.
  *
- * Only the end of the ID is hashed, which a sandbox shares with the warm pod that it claimed.
+ * Only the end of the ID is hashed. A sandbox and the warm pod that it claimed have the same end.
  * @param id a sandbox ID or the name of a warm pod
  */
 export function inOrderFor<W extends WorkerEntry>(id: string, workers: W[]): W[] {

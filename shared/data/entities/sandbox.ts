@@ -32,7 +32,7 @@ export const Sandbox = defineEntity({
     pod_uid: p.text().nullable(),
     pod_since: p.datetime(3).nullable(),
     claim: p.text().$type<'unused' | 'used' | 'replaced'>().nullable(),
-    /** Start and end of the billed time in an earlier warm pod, which died unused and was replaced. */
+    /** Start and end of the time billed for an earlier warm pod, which died unused and was replaced. */
     first_ready_at: p.datetime(3).nullable(),
     first_ended_at: p.datetime(3).nullable(),
     reaped_at: p.datetime(3).nullable(),
