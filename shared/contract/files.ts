@@ -288,7 +288,8 @@ export const files = family({
       ),
       skipped_binary: z.array(z.string()).meta({ description: 'Paths of matching files that are not text' }),
       skipped_binary_base64: NamesBase64.meta({
-        description: 'Exact paths in base64, for paths that are not UTF-8. Keys are indexes in `skipped_binary`',
+        description:
+          'Exact paths in base64, for paths that are not UTF-8. Keys are indexes in `skipped_binary`',
       }),
       truncated: z.boolean(),
     }),
