@@ -20,8 +20,8 @@ import { serveUpgrades, shouldUpgradeCallback } from './http/websocket.ts'
 import { served } from './routes/index.ts'
 
 /**
- * Idle timeout of connections. The timeout exceeds that of common load balancers, so that the load balancer
- * closes the connection first.
+ * Idle timeout of connections. It is longer than the timeout of common load balancers, so that the load
+ * balancer closes the connection first.
  */
 const keepAliveMs = 75_000
 const headMs = 20_000
@@ -91,7 +91,7 @@ export function openApi(context: Context) {
     /**
      * Waits `leaveMs` for load balancers, stops accepting connections, and aborts requests that are still
      * open after `finishMs`. If `leaveMs` is positive, idle connections stay open until `finishMs`, because a
-     * client may be about to use one.
+     * client may be about to send a request.
      */
     async close({
       leaveMs = context.settings.shutdownDelaySeconds * 1000,
@@ -112,7 +112,7 @@ export function openApi(context: Context) {
   }
 }
 
-/** Without this wait, the first requests would fail while the connection to Redis is being established. */
+/** Waits for the first connection to Redis. Requests would fail until it is established. */
 async function awaitFirstConnection(redis: Context['redis']): Promise<void> {
   if (redis.status !== 'ready') await withTimeout(firstTryMs, once(redis, 'ready')).catch(() => {})
 }

@@ -114,7 +114,7 @@ export class First extends Migration {
     this.addSql(`create index sandbox_by_account on sandbox (account_id, id desc)`)
     // Lists active sandboxes without reading the account's destroyed sandboxes.
     this.addSql(`create index sandbox_active on sandbox (account_id, id desc) where destroyed_at is null`)
-    // Ensures that no two sandboxes share a pod. The index also serves to look up the sandbox of a pod.
+    // Ensures that no two sandboxes share a pod. The index is also used to look up the sandbox of a pod.
     this.addSql(`create unique index sandbox_pod on sandbox (pod_name) where reaped_at is null`)
     // Finds starting sandboxes. The warm pool is refilled only after they have their pods.
     this.addSql(

@@ -1,6 +1,6 @@
 import { Online } from './online.ts'
 
-/** Adds a keyed hash by which the environments of sandboxes are compared. */
+/** Adds a keyed hash of each sandbox's environment, with which environments are compared. */
 export class ByName extends Online {
   override async up(): Promise<void> {
     await this.change(

@@ -30,8 +30,8 @@ export class Labels extends Online {
     )
     // Makes the trigger add the entries of existing sandboxes.
     await this.fill('sandbox', 'metadata = metadata', `metadata <> '{}'`)
-    // The arrays ensure that PostgreSQL cannot read all sandboxes of an account instead, which its estimates favor for
-    // an account that is larger than the average.
+    // The arrays ensure that PostgreSQL cannot read all sandboxes of an account instead. Its estimates favor
+    // that plan for accounts that are larger than average.
     await this.index(
       'sandbox_by_name',
       'on sandbox ((array[account_id, name]), id desc) where name is not null',

@@ -1,13 +1,13 @@
 import { MigrationFailed } from './migrate.ts'
 
 /**
- * Network errors, and PostgreSQL errors that report a wrong user, password or database, or a server that is
- * starting or shutting down.
+ * Codes of network errors, and of PostgreSQL errors for a wrong user, password or database, or for a server
+ * that is starting or shutting down.
  */
 const unreachable = /^(E[A-Z_]+|08...|28...|3D000|57P0.)$/
 const disconnected = /Connection terminated|Client has encountered a connection error/
 
-/** A rejected user or a missing database returns false. */
+/** Returns whether the server may still be starting. False for a rejected user or a missing database. */
 export const isStarting = (error: unknown): boolean =>
   !(error instanceof MigrationFailed) &&
   /^(E[A-Z_]+|57P03)$/.test((error as NodeJS.ErrnoException).code ?? '')

@@ -1,4 +1,4 @@
-/** A session-level advisory lock lets only one process migrate at a time. */
+/** Applies migrations. A session-level advisory lock allows only one process to migrate at a time. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Migrator } from '@mikro-orm/migrations'
 import { makeOrm } from '../shared/data/database.ts'
@@ -9,7 +9,7 @@ import { lockMs, retryLocks } from './locks.ts'
 import { Online, type Report } from './online.ts'
 import { reportMigrationProgress } from './progress.ts'
 
-/** Completed steps remain applied, and the next run skips them. */
+/** Thrown if a migration fails. Its completed steps remain applied, and the next run skips them. */
 export class MigrationFailed extends Error {
   readonly migration: string
 
@@ -20,7 +20,10 @@ export class MigrationFailed extends Error {
 }
 
 const lockPollMs = 1_000
-/** The first packets from a new pod can be lost, and the resolver retries a DNS query only after 5 s. */
+/**
+ * Connection timeout. The first packets from a new pod can be lost, and the resolver retries a DNS query only
+ * after 5 s.
+ */
 const connectMs = 20_000
 const closeMs = 3_000
 
@@ -95,8 +98,8 @@ interface Connection {
 }
 
 /**
- * A blocking statement would hold a snapshot, and a concurrent index build by the lock's holder would wait
- * for that snapshot. The lock is therefore polled.
+ * Polls for the lock. A blocking statement would hold a snapshot, for which a concurrent index build by the
+ * lock holder would wait.
  */
 async function acquireLock(connection: Connection, report: Report): Promise<void> {
   const tryLock = {

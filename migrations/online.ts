@@ -22,7 +22,7 @@ export abstract class Online extends Migration {
 
   abstract override up(): Promise<void>
 
-  /** The statements must finish immediately once they have acquired their locks. */
+  /** Runs statements in one transaction. They must finish immediately once they have acquired their locks. */
   protected async change(...statements: string[]): Promise<void> {
     // PostgreSQL runs all statements of one simple-query message in one transaction.
     await this.retrying(() => this.execute(statements.join(';\n')))
@@ -66,7 +66,7 @@ export abstract class Online extends Migration {
     })
   }
 
-  /** One of the two indexes is always available to queries. */
+  /** Replaces an index. At any time, either the old or the new index is available to queries. */
   protected async replaceIndex(name: string, definition: string): Promise<void> {
     await this.index(`${name}_new`, definition)
     await this.change(`drop index if exists ${name}`, `alter index ${name}_new rename to ${name}`)

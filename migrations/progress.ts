@@ -1,4 +1,7 @@
-/** An index build is a single statement, so another connection polls its progress. */
+/**
+ * Reports the progress of index builds. An index build is a single statement, so its progress is polled over
+ * another connection.
+ */
 import { sql } from 'kysely'
 import { openDatabase } from '../shared/data/database.ts'
 import { statement } from '../shared/data/statement.ts'

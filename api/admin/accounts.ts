@@ -57,10 +57,7 @@ Change the password with \`sandlot account password\`.`
   return { value: { ...account, password, sessions_ended: true }, text }
 }
 
-/**
- * Suspends an account, whose API keys are then refused within a second. The reconciler deletes the pods of
- * the account.
- */
+/** Suspends an account. Its API keys are refused within a second, and the reconciler deletes its pods. */
 export async function suspendAccount(db: Database, account: AccountLine): Promise<Report> {
   const { length: ended } = await suspend(db, account.id)
   return {
@@ -76,8 +73,8 @@ export async function unsuspendAccount(db: Database, { id, email }: AccountLine)
 }
 
 /**
- * Marks an account for deletion, ends its sandboxes, and waits until workers have removed the account.
- * @throws if the removal takes longer than a minute. The deletion continues in the background.
+ * Marks an account for deletion, ends its sandboxes, and waits until workers have deleted the account.
+ * @throws if the deletion takes longer than a minute; it then continues in the background
  */
 export async function removeAccount(
   db: Database,

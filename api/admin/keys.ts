@@ -39,7 +39,10 @@ export async function listKeys(redis: Redis): Promise<Report> {
   return { value: { data, missing }, text: text.join('\n') }
 }
 
-/** API processes have no `SECRETS_KEY`, and workers have no `JWT_SECRET`. */
+/**
+ * The kinds of processes that hold each key. API processes have no `SECRETS_KEY`, and workers have no
+ * `JWT_SECRET`.
+ */
 const holders: Record<KeyName, readonly KeyHolder['kind'][]> = {
   JWT_SECRET: ['api'],
   SECRETS_KEY: ['worker'],

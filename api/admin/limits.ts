@@ -1,4 +1,4 @@
-/** Overrides limits for one account. A change takes effect within a second. */
+/** Overrides limits for individual accounts. Changes take effect within a second. */
 import {
   changeOverrides,
   type OverrideColumn,
@@ -24,7 +24,7 @@ type LimitName = keyof typeof limits
 
 export const limitNames = Object.keys(limits) as LimitName[]
 
-/** Null removes the override, so the setting applies again. */
+/** New values of the limits to change. Null removes the override, so that the setting applies again. */
 export type LimitChanges = Partial<Record<LimitName, number | null>>
 
 export function readLimits(values: { [N in LimitName]?: string } & { reset?: boolean }): LimitChanges {

@@ -1,18 +1,24 @@
-/** Shows the /readyz response of one process. `kubectl get --raw` omits the body of a 503 response. */
+/**
+ * Shows the /readyz response of one process, including the body of a 503 response, which `kubectl get --raw`
+ * omits.
+ */
 import * as z from 'zod'
 import { type Report, showColumns } from './report.ts'
 
 const Readiness = z.object({
   status: z.string(),
   parts: z.record(z.string(), z.string()),
-  /** Number of commands that run or whose exit status has not been delivered. Only workers report it. */
+  /**
+   * Number of commands that are running or whose exit status has not been delivered. Reported only by
+   * workers.
+   */
   execs: z.number().optional(),
 })
 
 const responseMs = 10_000
 
 /**
- * The exit code is 1 if the process is not ready.
+ * Reports whether a process is ready. The exit code is 1 if it is not.
  * @param address base URL of the process's internal port
  * @throws with a message for the terminal if the process does not respond
  */

@@ -1,6 +1,6 @@
 /**
- * The database stores only the SHA-256 hash of an API key. Each process caches a valid key for less than a
- * second, so a revoked key is refused everywhere within a second.
+ * Looks up API keys by their SHA-256 hash, the only form in which the database stores them. Each process
+ * caches a valid key for less than a second, so a revoked key is refused everywhere within a second.
  */
 import { hash as digest, randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
@@ -14,7 +14,7 @@ export interface FoundKey {
   accountId: string
   scope: Scope
   suspended: boolean
-  /** Null means that every command is allowed. */
+  /** The commands that the account may run. Null allows every command. */
   allowlist: string[] | null
   overrides: Overrides
 }
@@ -49,7 +49,7 @@ export function isWellFormed(raw: string): boolean {
 
 export class ApiKeys {
   private readonly context: Context
-  /** Lookups of valid keys, by key hash. The most recent lookup is last. */
+  /** Cached lookups of valid keys by key hash, most recent last. */
   private readonly remembered = new Map<string, { key: Promise<FoundKey | undefined>; untilMs: number }>()
   private used = new Set<string>()
   private readonly timer = setInterval(() => this.writeUsed(), flushMs).unref()
@@ -59,8 +59,7 @@ export class ApiKeys {
   }
 
   /**
-   * @param mayAsk called before a key that is not cached is read from the database; throws to prevent the
-   *   query
+   * @param mayAsk called before an uncached key is read from the database; can throw to prevent the query
    * @returns undefined if the key is unknown, revoked or expired
    */
   async find(raw: string, mayAsk: () => void = () => {}): Promise<FoundKey | undefined> {
@@ -102,7 +101,7 @@ export class ApiKeys {
     return row && toFoundKey(row)
   }
 
-  /** Stores when keys were last used. Each row is written at most once a minute. */
+  /** Stores when keys were last used. Each row is updated at most once a minute. */
   private async writeUsed(): Promise<void> {
     if (this.used.size === 0) return
     const ids = [...this.used]

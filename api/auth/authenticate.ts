@@ -1,4 +1,4 @@
-/** Each route accepts either API keys or session tokens, never both. */
+/** Authenticates requests. Each route accepts either API keys or session tokens, never both. */
 import type { Credential, Endpoint, Scope } from '../../shared/contract/endpoint.ts'
 import { findSession } from '../../shared/data/accounts.ts'
 import type { Context } from '../../shared/platform/context.ts'
@@ -26,7 +26,7 @@ export interface Caller {
 }
 
 /**
- * @param address returns the client address, which is rate-limited when the API key is not cached
+ * @param address returns the client address, whose rate limit applies to uncached API keys
  * @throws {Problem} with status 401, 403 or 429
  */
 export async function authenticate(

@@ -8,14 +8,17 @@ import { countPasswordCosts } from '../../shared/data/accounts.ts'
 import type { Database } from '../../shared/data/database.ts'
 import { cacheFor } from '../../shared/lib/cache-for.ts'
 
-/** In a scrypt hash, `cost` is the offset of log2(N), and `bytes` is the length that the checksum covers. */
+/**
+ * Layout of a scrypt hash: `cost` is the offset of log2(N), and `bytes` is the length covered by the
+ * checksum.
+ */
 const header = { cost: 7, bytes: 48, checksumBytes: 16 }
 const countEveryMs = 60_000
 
 export const costOf = (hash: Uint8Array): number => hash[header.cost]!
 
 /**
- * Returns a function that maps an email address to a hash that no password matches.
+ * Returns a function that maps an email address to a dummy hash, which no password matches.
  * @param logN the configured cost, used if the installation has no accounts
  */
 export function makeDummyHashes(db: Database, logN: number): (email: string) => Promise<Uint8Array> {

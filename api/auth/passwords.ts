@@ -1,4 +1,7 @@
-/** A scrypt hash uses 128 MiB of memory by default, so only a few run concurrently. */
+/**
+ * Hashes passwords with scrypt. By default, each hash uses 128 MiB of memory, so only a few are computed
+ * concurrently.
+ */
 import Scrypt from 'scrypt-kdf'
 import { FairQueue, type Waiter } from '../limits/fair-queue.ts'
 import { costOf } from './dummy-hashes.ts'

@@ -1,5 +1,5 @@
 /**
- * Closes long-lived connections (streams, terminals, uploads) within a second after their API key is revoked.
+ * Closes long-lived connections (streams, terminals, uploads) within a second of their API key being revoked.
  */
 import type { ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -13,9 +13,9 @@ interface RevocationContext {
   context: Pick<Context, 'notifications' | 'log'>
 }
 
-/** Age of a request at which its API key is first watched for revocation. */
+/** Age at which a request counts as long-lived. From then on, its API key is watched for revocation. */
 const longMs = 100
-/** Interval between key checks, in case a notification was lost or the key expired. */
+/** Interval between checks of the API key, which detect lost notifications and expired keys. */
 const lookAgainMs = 10_000
 
 export function closeOnRevocation(app: RevocationContext, account: Caller, response: ServerResponse): void {

@@ -7,7 +7,9 @@ const algorithm = 'HS256'
 const issuer = 'sandlot'
 const audience = 'sandlot-dashboard'
 
-/** A token is valid only while `generation` equals the account's session generation. */
+/**
+ * Claims of a session token, which is valid only while `generation` equals the account's session generation.
+ */
 export interface SessionClaims {
   accountId: string
   generation: number
@@ -39,7 +41,7 @@ export class Tokens {
   }
 }
 
-/** A valid signature does not guarantee the types of the claims. */
+/** Checks the types of the claims, which a valid signature does not guarantee. */
 const Payload = z
   .object({
     sub: z.string().regex(/^acc_[0-9a-z]{26}$/),

@@ -5,7 +5,11 @@ import { Problem } from '../../shared/platform/problem.ts'
 import type { App } from '../app.ts'
 import type { Caller } from '../auth/authenticate.ts'
 
-/** @throws {Problem} `command_not_allowed`. The account's count of refused commands is incremented. */
+/**
+ * Asserts that the account's allowlist permits a command. A refusal increments the account's count of refused
+ * commands.
+ * @throws {Problem} `command_not_allowed`
+ */
 export async function assertAllowed(
   { context }: Pick<App, 'context'>,
   account: Caller,
@@ -19,7 +23,7 @@ export async function assertAllowed(
 
 /**
  * Throws if the account's allowlist forbids storing these environment variables for later commands.
- * @throws {Problem} `command_not_allowed`. The account's count of refused commands does not change.
+ * @throws {Problem} `command_not_allowed`, without changing the account's count of refused commands
  */
 export function assertStorable(
   { allowlist }: Pick<Caller, 'allowlist'>,
@@ -31,8 +35,8 @@ export function assertStorable(
 }
 
 /**
- * Returns a rejection handler that counts commands refused by a worker. Stored variables and secrets are
- * encrypted, so only workers can check them.
+ * Returns a rejection handler that counts commands refused by a worker. Only workers can decrypt stored
+ * variables and secrets, so workers check them.
  */
 export const countRefused =
   ({ context }: Pick<App, 'context'>, account: Pick<Caller, 'id'>) =>

@@ -1,4 +1,7 @@
-/** The API forwards only complete events, so it can append the final events if the worker is lost. */
+/**
+ * Forwards event streams from workers to clients. Only complete events are forwarded, so that the API can
+ * append the final events if the worker is lost.
+ */
 import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import type { ExecOutcome } from '../../shared/contract/exec.ts'
@@ -11,7 +14,7 @@ export interface PassOptions {
   signal: AbortSignal
   onLost?: (() => void) | undefined
   /**
-   * @param printed the output that was already forwarded to the client
+   * @param printed the output already forwarded to the client
    * @throws if the exit status cannot be determined
    */
   exitStatusWithoutWorker: (printed: OutputOffset) => Promise<ExecOutcome>
@@ -31,7 +34,8 @@ export const passEvents = (
     },
     async finalEventsWithoutWorker(lastId = '0-0') {
       const known = await exitStatusWithoutWorker(offsetOf(lastId))
-      // The command may have printed more since its worker's connection broke. A `gap` event reports that output.
+      // The command may have printed more since its worker's connection broke. A `gap` event reports this
+      // output.
       return writeLastEvents(known, lastId)
     },
   })
@@ -44,7 +48,8 @@ interface RelayOptions {
   onFinalEvent?(events: Buffer): void
   /**
    * @param lastId id of the last forwarded event
-   * @throws if the final events are unknown. The stream then ends without them, and the client resumes it later
+   * @throws if the final events are unknown; the stream then ends without them, and the client can resume it
+   *   later
    */
   finalEventsWithoutWorker(lastId: string | undefined): Promise<string | Buffer>
 }

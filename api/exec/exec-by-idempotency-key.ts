@@ -16,14 +16,15 @@ export interface UnderKey {
 }
 
 /**
- * Number of lookups before a command counts as never started. The row can appear late, while the sandbox is
- * starting.
+ * Number of lookups after which a command counts as never started. Its row may appear late while the sandbox
+ * is starting.
  */
 const maxReads = 6
 const readEveryMs = 500
 
 /**
- * Waits until the command ends. The wait counts as an attached client, so the grace period does not elapse.
+ * Waits until the command ends, and returns its result. Waiting counts as an attached client, so the
+ * command's grace period does not elapse.
  * @throws {Problem} `exec_not_found`, or an error if the sandbox is not running
  */
 export async function resultUnderKey(app: App, asked: UnderKey): Promise<ExecResult> {
@@ -45,7 +46,7 @@ export async function resultUnderKey(app: App, asked: UnderKey): Promise<ExecRes
   throw new Problem('exec_not_found', 'The connection broke before the command started.')
 }
 
-/** Does nothing if the command is not running. */
+/** Kills the command with this Idempotency-Key. Does nothing if the command is not running. */
 export async function stopUnderKey(app: App, asked: UnderKey): Promise<void> {
   const { accountId, sandboxId, requestId, signal } = asked
   const { db } = app.context

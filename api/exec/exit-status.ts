@@ -25,7 +25,7 @@ export interface RequestIds {
   requestId: string
 }
 
-/** First stores `lost` if the worker of a running command is gone. */
+/** Returns the status of a command. If the command's worker is gone, stores `lost` first. */
 export async function findExitStatus(
   { context, workers }: App,
   row: ShownExec,
@@ -36,7 +36,10 @@ export async function findExitStatus(
   return isGone ? endAsLost(context, row, sandbox, ids) : readRow(row, sandbox)
 }
 
-/** A worker that was wrongly considered lost may report a different status than the row. */
+/**
+ * Replaces the status reported by a worker with the status in the row. They can differ if the worker was
+ * wrongly considered lost.
+ */
 export function preferRow<T extends ExecOutcome>(reported: T, row: ShownExec): T {
   if (row.status === 'running') return reported
   const { status, exit_code, signal, reason, start_error } = row
@@ -45,7 +48,7 @@ export function preferRow<T extends ExecOutcome>(reported: T, row: ShownExec): T
   return { ...reported, status, exit_code, signal, reason, start_error, truncated, duration_ms }
 }
 
-/** Adds the fields that are missing in the results of workers of an earlier version during an upgrade. */
+/** Adds fields that are missing from the results of older workers during an upgrade. */
 export const withDefaults = (reported: ExecResult): ExecResult => ({
   ...{ pid: null, start_error: null, output_encoding: 'utf-8' as const },
   ...reported,
@@ -58,20 +61,22 @@ export interface StartedExec {
   requestId: string
   workerId?: string | undefined
   /**
-   * If an earlier request with this Idempotency-Key started the command, the command's id is not `execId`.
+   * The request's Idempotency-Key. If an earlier request with this key started the command, the command has a
+   * different id than `execId`.
    */
   key?: string | undefined
   startedAt: Date
   /**
-   * Set if this process has just sent the request to a worker. A `lost` row is then inserted if the command
-   * has no row.
+   * Set if this process has just sent the request to a worker. If the command has no row, a row with the
+   * status `lost` is then inserted.
    */
   request?: ExecRequest
 }
 
 /**
- * Stores `lost` if the row contains no exit status.
- * @param printed number of bytes of each output stream that the client received
+ * Returns the exit status of a command whose worker is gone. Stores `lost` if the row contains no exit
+ * status.
+ * @param printed number of bytes that the client has received from each output stream
  * @throws {Problem} `unavailable` if the database is unavailable
  */
 export async function exitStatusWithoutWorker(
@@ -165,7 +170,7 @@ export async function warnOfReportedLoss({ context }: App, loss: Loss): Promise<
   warnOfLoss(context, { ...loss, workerId: row?.worker_id })
 }
 
-/** Only the process that stores `lost`, or receives it from a worker, logs the command. */
+/** Logs a lost command. Called only by the process that stores `lost` or receives it from a worker. */
 function warnOfLoss(
   { log }: Pick<Context, 'log'>,
   { accountId, sandboxId, execId, requestId, workerId }: Loss,

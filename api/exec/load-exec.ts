@@ -9,7 +9,7 @@ import { awaitRunning, loadSandbox } from '../sandboxes/load-sandbox.ts'
 import { type CallOptions, WorkerGone } from '../worker-client/client.ts'
 import { findExitStatus, type RequestIds } from './exit-status.ts'
 
-/** Time added to a command's maximum duration when waiting for a worker's response. */
+/** Time added to a command's maximum duration while waiting for a worker's response. */
 export const marginMs = 20_000
 
 export interface ExecLookup {
@@ -85,10 +85,10 @@ export async function summarize(
   }
 }
 
-/** How long a list of commands waits for the pids from the workers. */
+/** How long a request that lists commands waits for their pids. */
 const pidsMs = 1_000
 
-/** Asks the workers for the pids of running commands. Omits those of workers that do not respond in time. */
+/** Returns the pids of running commands. Commands whose workers do not respond in time are omitted. */
 export async function findPids(
   { workers }: App,
   rows: ShownExec[],
@@ -105,7 +105,7 @@ export async function findPids(
   return Object.assign({}, ...(await Promise.all(found)))
 }
 
-/** Returns an empty string if the encryption key is no longer configured. */
+/** Decrypts a command line. Returns an empty string if the encryption key is no longer configured. */
 function openLine(open: () => string): string {
   try {
     return open()

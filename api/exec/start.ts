@@ -32,12 +32,12 @@ export interface ExecStart {
   request: ExecRequest
   isListed: boolean
   key: string | undefined
-  /** Time, in milliseconds, until the sandbox expires, even if it is extended. */
+  /** Maximum time until the sandbox expires, including any extension, in milliseconds. */
   leftMs: number
   signal: AbortSignal
 }
 
-/** Waits until the command ends. For a background command, returns the result so far. */
+/** Runs a command and waits until it ends. For a background command, returns the result so far. */
 export async function runToResult(
   app: App,
   start: ExecStart,
@@ -65,8 +65,8 @@ export async function runToResult(
 }
 
 /**
- * Adds `exec_id` to the error of a request that was aborted by a shutdown. A request with an Idempotency-Key
- * gets no `exec_id`, because the command may have a different id.
+ * Adds `exec_id` to the error of a request aborted by a shutdown. Omits it if the request has an
+ * Idempotency-Key, because the command may then have a different id.
  */
 function nameCommand(error: unknown, { signal, key }: ExecStart, { execId }: StartedExec): unknown {
   const stopping = stoppingOf(signal)
@@ -75,7 +75,7 @@ function nameCommand(error: unknown, { signal, key }: ExecStart, { execId }: Sta
   return new Problem(code, message, { retryAfterSeconds, members: { exec_id: execId } })
 }
 
-/** The result has no output if the command's worker is gone. */
+/** Returns the result of a command. If the command's worker is gone, the result contains no output. */
 export async function resultOf(
   app: App,
   args: OneExec & { wait: boolean },
@@ -110,7 +110,10 @@ export async function runToEvents(app: App, start: ExecStart): Promise<StreamRep
   }
 }
 
-/** If the command's worker is gone, streams only the exit status. */
+/**
+ * Streams the events of a command. If the command's worker is gone, the stream contains no output, only the
+ * exit status.
+ */
 export async function followOne(
   app: App,
   { accountId, sandboxId, requestId, execId }: OneExec,

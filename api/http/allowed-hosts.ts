@@ -1,6 +1,6 @@
 /**
- * A malicious web page can make a browser send requests to services on the user's network. `Origin` reveals
- * foreign pages, and `Host` reveals DNS rebinding.
+ * Refuses requests that malicious web pages send through a user's browser. `Origin` reveals foreign pages,
+ * and `Host` reveals DNS rebinding.
  */
 import { Problem } from '../../shared/platform/problem.ts'
 
@@ -11,8 +11,7 @@ const unspecified = ['0.0.0.0', '::', '']
 
 /**
  * @param allowed host names, wildcards such as `*.example.com`, or `*`. Each may include a port.
- * @param own address that the API listens on. Requests to it are allowed, unless it stands for all
- *   interfaces.
+ * @param own the API's listen address. Requests to it are allowed, unless it stands for all interfaces.
  */
 export function makeHostCheck(allowed: readonly string[], own: string): HostCheck {
   const ofOwn = unspecified.includes(own) ? [] : [own.includes(':') ? `[${own}]` : own]

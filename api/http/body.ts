@@ -9,20 +9,24 @@ import { Problem } from '../../shared/platform/problem.ts'
 import { wrongEncoding } from './assert-supported-headers.ts'
 import { whyNoText } from './utf8.ts'
 
-/** A request whose body is incomplete after this time gets 408. */
+/** Time limit for receiving a request's body. After this time, the response is 408. */
 const deadlineMs = (maxBytes: number): number => (maxBytes > limits.usualBodyBytes ? 30_000 : 10_000)
 /** Decompressed size above which `maxRatio` applies. */
 const anyRatioBytes = 256 * 1024
-/** Maximum compression ratio. The ratio of ordinary text is about ten. */
+/** Maximum compression ratio. Ordinary text has a ratio of about ten. */
 const maxRatio = 100
-/** Parsing 1 MiB of brackets would otherwise take a third of a second and 20 MiB of memory. */
+/**
+ * Maximum number of values in a body. Without it, parsing 1 MiB of brackets would take a third of a second
+ * and 20 MiB of memory.
+ */
 const maxValues = 100_000
 const chunkObjectBytes = 128
 
 /**
+ * Reads and parses a JSON body.
  * @returns undefined if the request has no body
- * @throws {Problem} `body_too_large`, `request_timeout`, `unsupported_media_type` or `invalid_request`. If
- *   the memory budget is exhausted, `rate_limited` or `unavailable`.
+ * @throws {Problem} `body_too_large`, `request_timeout`, `unsupported_media_type` or `invalid_request`; if
+ *   the memory budget is exhausted, `rate_limited` or `unavailable`
  */
 export async function readBody(koa: KoaContext, endpoint: Endpoint, held: Reservation): Promise<unknown> {
   if (koa.request.length === 0) return undefined
@@ -139,7 +143,7 @@ function endOfText(text: string, start: number): number {
   }
 }
 
-/** A field with this name would change the prototype of any object it is copied to. */
+/** A refused field name. Copying a field with this name would change the prototype of the target object. */
 const poison = '__proto__'
 
 function assertPlain(value: unknown): void {

@@ -6,7 +6,8 @@ export interface Described {
 }
 
 /**
- * Adds the keyword where zod omits it: for a field that is parsed from a string, such as a number in a query.
+ * Adds the `default` keyword to fields parsed from strings, such as numbers in a query. Zod omits it for
+ * these fields.
  */
 export function describeDefault({ zodSchema, jsonSchema }: Described): void {
   const { def } = zodSchema._zod

@@ -1,4 +1,4 @@
-/** The images and TTLs that this installation allows, as JSON Schema. */
+/** JSON Schema of the images and TTLs allowed by this installation. */
 import type { Settings } from '../../shared/platform/settings.ts'
 
 /** @param maxTtl the account's maximum TTL, in seconds */

@@ -98,7 +98,10 @@ function offerIn({ properties = {} }: Schema, { sandbox }: Settings) {
   for (const [name, facts] of Object.entries(offered(sandbox))) Object.assign(properties[name]!, facts)
 }
 
-/** OpenAPI forbids `Accept` as a parameter, because the media types of responses imply it. */
+/**
+ * Request headers omitted from the parameters. OpenAPI forbids `Accept`, which the media types of responses
+ * imply.
+ */
 const elsewhere = ['accept']
 
 function parametersIn(place: 'path' | 'query' | 'header', schema: Schema): Json[] {

@@ -3,9 +3,10 @@ import { invalid } from '../errors/invalid.ts'
 import { whyNoText } from './utf8.ts'
 
 /**
- * @param text the query string. Node guarantees that it is ASCII.
- * @returns the parameters by name. A parameter that occurs more than once is an array. Parameters such as `metadata.a`
- *   and `metadata.b` are combined into one object, `metadata`.
+ * Parses a query string.
+ * @param text the query string, which Node guarantees to be ASCII
+ * @returns the parameters by name. A repeated parameter becomes an array. Parameters such as `metadata.a` and
+ *   `metadata.b` are combined into one object, `metadata`.
  * @throws {Problem} `invalid_request` if a name or value is not UTF-8
  */
 export function readQuery(text: string): Record<string, unknown> {

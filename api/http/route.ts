@@ -21,7 +21,10 @@ import { allowLongStall } from './stalled-clients.ts'
 import { validate } from './validate.ts'
 import type { Upgrade } from './websocket.ts'
 
-/** The endpoint's schemas have parsed `params`, `query`, `body` and `headers`. */
+/**
+ * A request to an endpoint. `params`, `query`, `body` and `headers` have been parsed with the endpoint's
+ * schemas.
+ */
 export interface Call<E extends Endpoint> {
   account: E['credential'] extends 'none' ? undefined : Caller
   params: Input<E['params']>
@@ -73,7 +76,9 @@ export interface ServedRoute {
   invoke(app: App, call: Invocation): Promise<JsonReply<unknown>>
 }
 
-/** A request made on behalf of another request, such as a tool call. Its fields are not validated yet. */
+/**
+ * A request made on behalf of another request, such as a tool call. Its fields have not been validated yet.
+ */
 export interface Invocation extends Pick<Call<Endpoint>, 'requestId' | 'log' | 'signal'> {
   account: Caller
   params?: unknown

@@ -1,9 +1,15 @@
-/** A request that does not finish in time gets an error that asks the client to retry. */
+/**
+ * Ends open requests during a shutdown. A request that does not finish in time receives an error that asks
+ * the client to retry.
+ */
 import type { Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { Problem } from '../../shared/platform/problem.ts'
 
-/** Node warns about more than 10 listeners by default, but several layers listen for the end of a request. */
+/**
+ * Number of listeners per response above which Node prints a warning. Node's default of 10 is too low,
+ * because several layers listen for the end of a request.
+ */
 const maxListeners = 20
 /**
  * `Retry-After`, in seconds. It is shorter than a command's default grace period, so the command is still
@@ -52,7 +58,7 @@ export class OpenRequests {
     for (const response of this.open.keys()) response.shouldKeepAlive = false
   }
 
-  /** Aborts all open requests. The grace periods of their commands begin. */
+  /** Aborts all open requests, which starts the grace periods of their commands. */
   giveUp(): void {
     this.hasGivenUp = true
     for (const gone of this.open.values()) gone.abort(stopping)

@@ -19,8 +19,8 @@ export function allowLongStall(response: ServerResponse): void {
 }
 
 /**
- * Number of consecutive checks without progress before a connection is closed. A single delayed check cannot
- * close a connection.
+ * Number of consecutive checks without progress before a connection is closed. A single delayed check is
+ * therefore harmless.
  */
 const checksPerStall = 6
 

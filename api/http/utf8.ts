@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 
 /**
- * Returns undefined if the bytes are UTF-8, or the predicate of an error message, such as "is not UTF-8: …".
+ * Returns the predicate of an error message, such as "is not UTF-8: …", or undefined if the bytes are UTF-8.
  */
 export function whyNoText(bytes: Buffer): string | undefined {
   if (isUtf8(bytes)) return undefined

@@ -1,4 +1,4 @@
-/** One error response lists all invalid fields. */
+/** Validates requests against the schemas of their endpoints. One error response lists all invalid fields. */
 import * as z from 'zod'
 import type { Endpoint } from '../../shared/contract/endpoint.ts'
 import { Problem } from '../../shared/platform/problem.ts'
@@ -32,7 +32,7 @@ export async function validate(endpoint: Endpoint, given: RequestParts): Promise
   throw invalid(...errors)
 }
 
-/** A message in the schema takes precedence. */
+/** Returns the error message for an invalid field. A message defined in the schema takes precedence. */
 const messageOf: z.core.$ZodErrorMap = (issue) => {
   switch (issue.code) {
     case 'invalid_type':

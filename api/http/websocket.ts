@@ -18,13 +18,13 @@ export function requireUpgrade({ upgrade }: { upgrade: Upgrade | undefined }): U
   throw invalid({ path: 'upgrade', message: 'is required, because this route accepts only WebSockets' })
 }
 
-/** Ignores upgrades to other protocols. */
+/** Returns whether to upgrade a connection. Upgrades to protocols other than WebSocket are ignored. */
 export const shouldUpgradeCallback = ({ headers }: IncomingMessage): boolean =>
   headers.upgrade?.toLowerCase() === 'websocket'
 
 /**
- * Node detaches the sockets of WebSocket requests. Without an error listener on each socket, a connection
- * reset would crash the process.
+ * Serves WebSocket requests, whose sockets Node detaches from the server. Without an error listener on each
+ * socket, a connection reset would crash the process.
  * @returns a function that closes all open sockets
  */
 export function serveUpgrades(server: Server, serve: RequestListener): () => void {

@@ -7,7 +7,7 @@ import { append, type RoundRobinQueue, takeFirst } from '../../shared/lib/round-
 import { unavailable } from '../../shared/platform/problem.ts'
 
 export interface Waiter {
-  /** All addresses in one network share a turn. */
+  /** The client's network. All clients in one network share a turn. */
   group: string
   /** Whether the client has logged in before. Half of the capacity is reserved for known clients. */
   isKnown: boolean
@@ -24,7 +24,7 @@ type Lane = RoundRobinQueue<Waiting>
 
 /**
  * Maximum queue length per lane, as a multiple of the concurrency. The last request in a full lane usually
- * waits 4 s, the time that ten hashes take.
+ * waits 4 s, the duration of ten hashes.
  */
 const maxWaitingPerRunning = 10
 

@@ -16,7 +16,7 @@ export interface BucketState {
 }
 
 // The state is the number of units missing from a full bucket. A token has 60,000,000 units, so all
-// arithmetic is on integers and exact.
+// arithmetic uses integers and is exact.
 const takeScript = `
   local limit, token = tonumber(ARGV[1]), 60000000
   local full = limit * token
@@ -89,7 +89,7 @@ export class Buckets {
   }
 
   /**
-   * Takes a token for looking up an API key that is not cached, which costs a database query.
+   * Takes a token for looking up an uncached API key in the database.
    * @throws {Problem} `rate_limited` if the bucket is empty
    */
   takeUnknownKey(address: string): void {

@@ -26,7 +26,7 @@ const steps: { [C in ErrorCode]?: string } = {
   request_timeout: 'Make the same call again.',
   rate_limited: 'Wait retry_after seconds, then make the same call again.',
   concurrent_sandbox_limit_reached:
-    'Use an active session, or destroy one that is no longer needed with session_destroy.',
+    'Use an active session, or call session_destroy for a session that is no longer needed.',
   monthly_usage_limit_reached: 'No session can be created until the next month begins. Inform the user.',
   sandbox_start_failed:
     "Call session_create once more. If it fails again, report the error's detail to the user.",
@@ -37,7 +37,7 @@ const steps: { [C in ErrorCode]?: string } = {
 
 const fallback = 'Report detail to the user.'
 
-/** Advice for the error `unavailable`. The change may have been made before the error. */
+/** Advice for `unavailable` errors, which can occur after the change has been made. */
 const unlessDone =
   'Wait retry_after seconds, then check whether the call took effect. If it did not, call again.'
 

@@ -1,6 +1,6 @@
 /**
- * Validates MCP messages. Names have a limited length, because responses and progress notifications repeat
- * names.
+ * Validates MCP messages. The length of names is limited, because responses and progress notifications repeat
+ * them.
  */
 import { invalid } from '../errors/invalid.ts'
 
@@ -29,7 +29,7 @@ export function assertShortNames(message: Message): void {
 }
 
 /**
- * Many clients send null for absent values.
+ * Removes null values, which many clients send for absent parameters.
  * @throws {Problem} `invalid_request` if a parameter has a type that violates the protocol
  */
 export function withoutNulls<M extends Message>(message: M): M {

@@ -1,6 +1,6 @@
 /**
- * A cancellation stores a short-lived key in Redis, for which the running call polls. A cancellation can
- * therefore arrive before its call, and a lost notification only delays it.
+ * Cancels tool calls through short-lived keys in Redis, which running calls poll. A cancellation can
+ * therefore arrive before its call, and a lost notification only delays the cancellation.
  */
 import { hash } from 'node:crypto'
 import type { Context } from '../../shared/platform/context.ts'
@@ -42,6 +42,6 @@ export async function whenCancelled(
   return false
 }
 
-/** Hashes the ids, because clients choose their length. */
+/** Returns the Redis key of a cancellation. The ids are hashed, because clients choose their length. */
 const nameOf = ({ accountId, session }: McpClient, requestId: RequestId): string =>
   `sandlot:mcp-cancelled:${hash('sha256', JSON.stringify([accountId, session ?? null, requestId]))}`

@@ -1,11 +1,11 @@
-/** Without progress notifications, clients time out. */
+/** Sends progress notifications, without which clients would time out. */
 import type { ServerContext } from '@modelcontextprotocol/server'
 import type { Outbox } from './outbox.ts'
 
 const everyMs = 1_000
 
 /**
- * Sends nothing unless the client requested progress.
+ * Reports progress every second if the client has requested it.
  * @param from initial value of `progress`: the number of seconds that the call has already been running
  */
 export function reportProgress(

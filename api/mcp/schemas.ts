@@ -1,4 +1,6 @@
-/** Output schemas are omitted from the tool descriptions, because every character costs the model tokens. */
+/**
+ * Describes the tools for models. Output schemas are omitted, because every character costs the model tokens.
+ */
 import * as z from 'zod'
 import { type Tool, type ToolName, tools } from '../../shared/contract/mcp.ts'
 import { withoutNul } from '../../shared/contract/texts.ts'
@@ -44,7 +46,7 @@ export function toolsFor(
   })
 }
 
-/** This tool input becomes the path parameter `:id` of the route. */
+/** The tool input that becomes the route's path parameter `:id`. */
 export const sessionInput = 'session_id'
 
 function describe(name: ToolName, tool: Tool) {
@@ -127,5 +129,8 @@ function plainer({ zodSchema, jsonSchema }: Described): void {
   }
 }
 
-/** Agents send a boolean for a parameter that accepts only the strings `true` and `false`. */
+/**
+ * Whether a parameter accepts only the strings `true` and `false`. Agents send a boolean for such a
+ * parameter.
+ */
 const isSwitch = ({ enum: values }: Json): boolean => Array.isArray(values) && values.join() === 'true,false'

@@ -42,8 +42,8 @@ to /workspace. A session ends automatically at expires_at, and its files are del
 an explanation (detail) and the next step (next). If it contains retry_after, wait that many seconds.`
 
 /**
- * Clients of protocol version 2026-07-28 send the version in each message, and earlier clients negotiate it
- * in `initialize`.
+ * Handles a message according to the client's protocol version. Since version 2026-07-28, clients send their
+ * version in each message. Earlier clients negotiate it in `initialize`.
  */
 export async function answerMessage(
   app: App,
@@ -78,8 +78,8 @@ async function answerEarlier(app: App, routes: ServedRoute[], incoming: McpMessa
 }
 
 /**
- * With protocol version 2026-07-28, a client that disconnects cancels its call, and streams cannot be
- * resumed.
+ * Handles a message from a client of protocol version 2026-07-28. A disconnect cancels the client's call, and
+ * streams cannot be resumed.
  */
 function answerStateless(app: App, routes: ServedRoute[], incoming: McpMessage, request: Request) {
   const { message, headers } = incoming
@@ -97,7 +97,9 @@ const wantsEvents = ({ message, headers }: McpMessage): boolean =>
 const json = 'application/json'
 const events = 'text/event-stream'
 
-/** The SDK requires both media types. A client that accepts one of them gets both. */
+/**
+ * Returns the `Accept` header for the SDK, which requires both media types. Clients need to accept only one.
+ */
 const acceptFor = (accept: string | undefined): string =>
   accepts(accept, json) || accepts(accept, events) ? `${json}, ${events}` : '*/*;q=0'
 
@@ -188,6 +190,6 @@ function makeServer(
 async function stop(app: App, { account, requestId, log }: McpMessage, command: CommandKey): Promise<void> {
   const asked = { ...command, accountId: account.id, requestId, signal: AbortSignal.timeout(stopMs) }
   await stopUnderKey(app, asked).catch((error) =>
-    log.info({ err: error }, 'could not kill a cancelled command, so it keeps running for its grace'),
+    log.info({ err: error }, 'could not kill a cancelled command, so it keeps running for its grace period'),
   )
 }

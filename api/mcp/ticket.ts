@@ -1,5 +1,6 @@
 /**
- * The event id of a tool call contains the data of the call, so any API process can resume a broken stream.
+ * Event ids for tool calls. An event id contains the data of its call, so any API process can resume a broken
+ * stream.
  */
 import type { EventStore } from '@modelcontextprotocol/server'
 import * as z from 'zod'

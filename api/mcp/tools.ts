@@ -1,4 +1,4 @@
-/** A tool call runs the handler of the corresponding route with the same limits. */
+/** Runs the tools. A tool call runs the handler of the corresponding route, with the same limits. */
 import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
 import { resumption, type Tool, type ToolName, tools } from '../../shared/contract/mcp.ts'
 import { Problem } from '../../shared/platform/problem.ts'
@@ -83,7 +83,10 @@ async function toResult(
   }
 }
 
-/** The results of tools other than `exec` are lost when a client disconnects. */
+/**
+ * Returns the error for a lost result. When a client disconnects, the results of all tools except `exec` are
+ * lost.
+ */
 function resultLost(name: ToolName): Problem {
   const next = tools[name].readOnly
     ? 'Make the same call again.'
@@ -122,7 +125,10 @@ const asInQuery = (value: unknown) => (typeof value === 'boolean' ? String(value
 const mapValues = (record: Record<string, unknown>, map: (value: unknown) => unknown) =>
   Object.fromEntries(Object.entries(record).map(([key, value]) => [key, map(value)]))
 
-/** Omits structured content, so that the error is not mistaken for a result. */
+/**
+ * Converts an error to a tool result. Structured content is omitted, so that the error is not mistaken for a
+ * result.
+ */
 function refusal(tool: Tool, problem: Problem, requestId: string): ToolResult {
   const { code, status, message, retryAfterSeconds, members } = problem
   const described = {

@@ -62,7 +62,10 @@ export const getUsage = route(
   },
 )
 
-/** The cursor contains the time of the first page, so all pages use the same time. */
+/**
+ * Returns the cursor for the next page. It contains the time of the first page, so that all pages show the
+ * usage up to the same time.
+ */
 const usageCursor = (asOf: Date, id: string) => `${asOf.getTime()}-${id}`
 
 function readUsageCursor(cursor: string | undefined) {

@@ -71,7 +71,7 @@ export const revokeApiKey = route(
 const unknownKey = () => new Problem('not_found', 'The account has no API key with this id.')
 
 /**
- * If the account is at its limit of API keys, deletes revoked and expired keys.
+ * Deletes revoked and expired keys if the account has reached its API key limit.
  * @throws {Problem} `api_key_limit_reached` if all stored keys are valid
  */
 async function makeRoom(db: Queries, accountId: string): Promise<void> {

@@ -1,4 +1,4 @@
-/** The routes are stateless, so any API process can serve each request. */
+/** The routes of the MCP server. They are stateless, so any API process can serve each request. */
 import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { mcp as contract } from '../../shared/contract/mcp.ts'
@@ -72,7 +72,10 @@ async function answer(
   }
 }
 
-/** Without a body, Koa would replace the status 202 of a notification with 204. */
+/**
+ * Returns a body even for a notification. Without a body, Koa would replace the notification's status 202
+ * with 204.
+ */
 function bodyOf({ body, headers }: Response, outbox: Outbox) {
   if (!body) return ''
   const isStream = headers.get('content-type')?.startsWith('text/event-stream')

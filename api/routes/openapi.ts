@@ -19,8 +19,8 @@ const document = (bytes: Buffer, type: string) =>
   new JsonReply(bytes as never, { headers: { 'content-type': type } })
 
 /**
- * All responses share the document's bytes, so unread responses to unauthenticated requests use no extra
- * memory.
+ * Encodes a document once. All responses share its bytes, so unread responses to unauthenticated requests use
+ * no extra memory.
  */
 function encodeOnce(make: (settings: Settings) => string): (settings: Settings) => Buffer {
   const made = new WeakMap<Settings, Buffer>()

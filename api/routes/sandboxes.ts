@@ -48,8 +48,9 @@ export const getOrCreateSandbox = route(byName.getOrCreateSandbox, async (call, 
 })
 
 /**
- * False if a concurrent request has ended or renamed the sandbox. A sandbox that failed to start is not replaced,
- * because many concurrent requests would then start one after the other.
+ * Whether a sandbox can still be returned for its name. False if a concurrent request has ended or renamed
+ * it. True if it failed to start: otherwise, many concurrent requests would start replacements one after the
+ * other.
  */
 const isStillNamed = (row: ShownSandbox, name: string): boolean =>
   row.name === name && (!row.destroyed_at || row.destroy_reason === 'start_failed')
@@ -159,8 +160,8 @@ const prefersAsync = (header = ''): boolean =>
   header.split(',').some((preference) => preference.split(';')[0]!.trim().toLowerCase() === 'respond-async')
 
 /**
- * Returns the response to a create request: 202 if the sandbox is still starting, 200 if it is ready and reused, and
- * otherwise 201.
+ * Returns the response to a create request: 202 if the sandbox is still starting, 200 if it is ready and
+ * reused, and otherwise 201.
  * @throws {Problem} `sandbox_start_failed` if the sandbox failed to start, `sandbox_destroyed` if it was
  *   destroyed for any other reason
  */

@@ -74,8 +74,8 @@ const present = (row: ShownSecret): Secret => ({
 })
 
 /**
- * Locks the row of an active sandbox, so that destroying the sandbox also deletes a secret inserted by this
- * transaction.
+ * Locks an active sandbox's row. If the sandbox is destroyed afterwards, the secret inserted by this
+ * transaction is deleted too.
  * @throws {Problem} `not_found` or `sandbox_destroyed`
  */
 async function assertActive(db: Queries, accountId: string, id: string): Promise<void> {

@@ -1,6 +1,7 @@
 /**
- * One transaction locks the account's row, checks its quotas and inserts the sandbox's row. Each check is a
- * separate statement, so that it sees all changes committed before the lock was acquired.
+ * Admits new sandboxes. One transaction locks the account's row, checks its quotas and inserts the sandbox's
+ * row. Each check is a separate statement, so that it sees all changes committed before the lock was
+ * acquired.
  */
 import type * as z from 'zod'
 import type { sandboxes } from '../../shared/contract/sandboxes.ts'
@@ -186,7 +187,10 @@ function assertMatch(
   )
 }
 
-/** Includes the ID, so that equal hashes do not reveal equal environments. */
+/**
+ * Returns the input for the hash of an environment. It includes the sandbox's ID, so that equal environments
+ * have different hashes.
+ */
 const envOf = (sandboxId: string, env: Record<string, string>) => ({ sandbox: sandboxId, env })
 
 function checkConcurrent(rows: ActiveSandbox[], limit: number) {
@@ -212,7 +216,8 @@ function checkConcurrent(rows: ActiveSandbox[], limit: number) {
 }
 
 /**
- * Checks the account's monthly quota of sandbox-hours. Only new sandboxes are refused; running ones continue.
+ * Checks the account's monthly quota of sandbox-hours. Only new sandboxes are refused; running sandboxes
+ * continue.
  * @returns the time of the check
  * @throws {Problem} `monthly_usage_limit_reached`
  */

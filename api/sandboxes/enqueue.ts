@@ -9,7 +9,9 @@ interface Of {
   log: Logger
 }
 
-/** The delay keeps the job from slowing down the first command. */
+/**
+ * Delay of the job that labels a claimed pod. The delay keeps the job from slowing down the first command.
+ */
 const assignAfterMs = 500
 
 export async function enqueueCreate(context: Context, admission: Admission, of: Of): Promise<void> {
@@ -24,7 +26,10 @@ export async function enqueueCreate(context: Context, admission: Admission, of: 
   ])
 }
 
-/** Enqueues the job that expires a sandbox whose TTL was shortened. After an extension, the earlier job renews itself. */
+/**
+ * Enqueues the expiry job of a sandbox with a shortened TTL. An extension needs no new job, because the
+ * earlier job reschedules itself.
+ */
 export async function enqueueExpiry(
   context: Context,
   sandboxId: string,

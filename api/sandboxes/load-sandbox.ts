@@ -1,4 +1,4 @@
-/** Every query is restricted to the caller's account. */
+/** Loads sandboxes. Every query is restricted to the caller's account. */
 import { limits } from '../../shared/contract/limits.ts'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import type { Queries } from '../../shared/data/database.ts'
@@ -42,7 +42,7 @@ export async function awaitSettled({ context }: App, wait: WaitOptions): Promise
 
 /**
  * Waits until commands can run in the sandbox.
- * @returns the sandbox, and the time in milliseconds until it expires at the latest, even if it is extended
+ * @returns the sandbox, and the maximum time until it expires, including any extension, in milliseconds
  * @throws {Problem} `not_found`, `sandbox_destroyed`, or `sandbox_starting` if it is not ready within 10 s
  */
 export async function awaitRunning(app: App, wait: Omit<WaitOptions, 'maxMs'>) {

@@ -14,7 +14,10 @@ import type { WorkerHealth } from './health.ts'
 
 const registryMs = 500
 const rereadMs = 250
-/** While a worker is remembered as missing, its commands are marked as lost without another wait. */
+/**
+ * How long a worker is remembered as missing. During this time, its commands are marked as lost without
+ * another wait.
+ */
 const rememberMs = 10 * 60_000
 
 export class Candidates {

@@ -1,4 +1,7 @@
-/** If a worker does not accept a call, the next worker is tried. An accepted call is never sent again. */
+/**
+ * Sends calls to workers. If a worker does not accept a call, the next worker is tried. An accepted call is
+ * never sent again.
+ */
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
@@ -39,7 +42,9 @@ export { CallLost, reportLost }
 
 export interface CallOptions {
   signal: AbortSignal
-  /** Maximum time from acceptance by a worker to the response. After this time, the call is lost. */
+  /**
+   * Maximum time from a worker's acceptance to its response. After this time, the call is considered lost.
+   */
   timeoutMs: number
   /**
    * The only worker that can serve the call. By default, every worker can, and the sandbox's slot owner is
@@ -137,7 +142,7 @@ export class Workers {
   }
 
   /**
-   * `timeoutMs` applies only until the head of the response arrives.
+   * Makes a call with a streamed response. `timeoutMs` applies only until the response headers arrive.
    * @throws the same errors as {@link call}
    */
   async stream<N extends StreamCallName>(
@@ -172,7 +177,7 @@ export class Workers {
   }
 
   /**
-   * Any worker can open the connection.
+   * Connects to a port in a sandbox. Any worker can open the connection.
    * @throws the same errors as {@link call}
    */
   async connectPort(args: OnePort, headers: IncomingHttpHeaders, signal: AbortSignal): Promise<Tunnel> {

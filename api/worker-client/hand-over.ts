@@ -1,6 +1,6 @@
 /**
- * The body of a call is sent only after the worker has accepted the call with `100 Continue`. A call that
- * fails earlier had no effect, and the effect of a call that fails later is unknown.
+ * Sends a call to a worker. The body is sent only after the worker has accepted the call with `100 Continue`.
+ * A call that fails before it is accepted has no effect; the effect of a call that fails later is unknown.
  */
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import { type Agent, request as openRequest } from 'node:https'
@@ -19,7 +19,7 @@ export interface HandOver {
   signal: AbortSignal
   /** Maximum time until the worker accepts the call. After that, the next worker is tried. */
   handOverMs: number
-  /** Maximum time from acceptance to the head of the response. After this time, the call is lost. */
+  /** Maximum time from acceptance to the response headers. After this time, the call is considered lost. */
   timeoutMs: number
   /**
    * Starts watching the worker's liveness once the worker has accepted the call.
@@ -49,7 +49,7 @@ export const reportLost = (detail: string) => (error: unknown) => {
   throw error instanceof CallLost ? unavailable(detail, error) : error
 }
 
-/** A worker refuses a call with this status if the account exceeds its memory budget. */
+/** Status with which a worker refuses a call if the account exceeds its memory budget. */
 const refusedStatus = 429
 
 /** @throws {CallLost} if the worker accepted the call but did not respond */

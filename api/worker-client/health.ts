@@ -1,5 +1,6 @@
 /**
- * The connections of a frozen process stay open, so only an unanswered liveness check reveals the failure.
+ * Checks the liveness of workers. The connections of a frozen process stay open, so only an unanswered
+ * liveness check reveals the failure.
  */
 import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -11,7 +11,7 @@ export interface TunnelOptions {
   callee: Callee
   agent: Agent
   own: Record<string, string>
-  /** Only the WebSocket handshake headers are forwarded. */
+  /** Headers of the client's request. Only the WebSocket handshake headers are forwarded. */
   headers: IncomingHttpHeaders
   signal: AbortSignal
 }

@@ -27,9 +27,10 @@ const sources = {
 const anyArgument = '*'
 
 /**
+ * Decides whether the allowlist permits a command.
  * @param allowlist undefined or null allows every command
  * @param command an argument list, or a string that /bin/sh runs
- * @param env only the names are checked
+ * @param env environment variables, of which only the names are checked
  */
 export function decide(
   allowlist: readonly string[] | null | undefined,
@@ -66,7 +67,10 @@ function decideArgv(allowlist: readonly string[], argv: readonly string[]): Deci
   return { allowed: false, reason, ...(canBeWord(name) ? { needs: name } : {}) }
 }
 
-/** A shell string can run any command, so an allowlist entry must allow a shell with an arbitrary script. */
+/**
+ * Allows a shell string only if an entry permits a shell with an arbitrary script, because a shell string can
+ * run any command.
+ */
 function decideShellString(allowlist: readonly string[]): Decision {
   const entry = allowlist.find((entry) => {
     const [name = '', ...rest] = wordsOf(entry)
@@ -86,7 +90,7 @@ function decideShellString(allowlist: readonly string[]): Decision {
   }
 }
 
-/** Further arguments may follow the words of the entry. */
+/** Whether an entry matches the start of an argument list. Further arguments may follow. */
 function matches(entry: string, argv: readonly string[]): boolean {
   const words = wordsOf(entry)
   if (words.length > argv.length) return false

@@ -39,7 +39,10 @@ const harmless = new RegExp(
     'PYTHON(UNBUFFERED|HASHSEED|DONTWRITEBYTECODE|UTF8|IOENCODING))$|_(TOKEN|PASSWORD|PASSPHRASE|SECRET|KEY)$',
 )
 
-/** Names are case-sensitive, except for npm's variables. */
+/**
+ * Whether a variable can change which code a command runs. Names are case-sensitive, except for npm's
+ * variables.
+ */
 export function affectsPrograms(name: string): boolean {
   if (/^npm_(config|package)_/i.test(name) || names.has(name)) return true
   return families.some((family) => name.startsWith(family)) && !harmless.test(name)

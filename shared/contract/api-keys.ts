@@ -5,7 +5,7 @@ import { Name } from './texts.ts'
 
 export const apiKeyPrefix = 'sandlot_live_'
 
-/** The scopes are defined in endpoint.ts. */
+/** Scope of an API key. The scopes are explained in endpoint.ts. */
 export const Scope = z.enum(['full', 'run']).meta({
   description:
     '`full` allows every request. `run` allows commands, files and sandboxes, but no changes to the allowlist or secrets',

@@ -23,7 +23,10 @@ const Email = z
 
 const { min, max } = limits.passwordCharacters
 const Password = characters(z.string(), min, max)
-/** An existing password may be shorter than a new one, because it may have been set under an earlier rule. */
+/**
+ * An existing password. It may be shorter than the minimum for new passwords, which may have been lower when
+ * it was set.
+ */
 const PresentPassword = characters(z.string(), 0, max)
 
 const AccountSummary = z.object({ id: z.string(), email: z.string(), created_at: Time })

@@ -10,7 +10,7 @@ import { whole } from './texts.ts'
 
 export type Credential = 'none' | 'token' | 'key'
 /**
- * The rate limit bucket of a request. Each account has its own buckets, and so has each client address for
+ * The rate limit bucket of a request. Each account has its own buckets, as does each client address for
  * unauthenticated requests.
  *
  * Each API process counts `reads` and `changes` separately, so these buckets do not need Redis. A login also
@@ -73,7 +73,7 @@ interface Declared {
   body?: z.ZodType
   /** Maximum size of the uncompressed JSON body. The default is `limits.usualBodyBytes`. */
   bodyBytes?: number
-  /** An alternative for larger bodies. This sentence is appended to the error `body_too_large`. */
+  /** A sentence that names an alternative for larger bodies. It is appended to the error `body_too_large`. */
   forLargerBody?: string
   /** Schema of the request headers that the route reads, with lower-case names. */
   headers?: z.ZodObject
@@ -86,7 +86,7 @@ interface Declared {
   alsoReply?: 'text/event-stream'
   /** A second success status, such as 202 if processing continues in the background. */
   alsoStatus?: 202
-  /** Set if the status is 200 when the resource exists already. */
+  /** Set if the status is 200 when the resource already exists. */
   alsoFound?: true
   /** Set if the response with the status `alsoStatus` has no body. */
   alsoEmpty?: true
@@ -125,7 +125,10 @@ export type ClientInput<T> = T extends z.ZodType ? z.input<T> : undefined
 /** A timestamp in responses: RFC 3339 in UTC with milliseconds, as returned by JavaScript's `toISOString`. */
 export const Time = z.iso.datetime({ precision: 3 }).meta({ description: 'An RFC 3339 timestamp in UTC' })
 
-/** A timestamp in requests. RFC 3339 and PostgreSQL can represent the allowed years in every time zone. */
+/**
+ * A timestamp in requests. Only years that RFC 3339 and PostgreSQL can represent in every time zone are
+ * allowed.
+ */
 export const Moment = z.iso
   .datetime({ offset: true })
   .regex(/:\d\d:/, 'must contain seconds')
@@ -133,7 +136,7 @@ export const Moment = z.iso
   .max(128)
   .meta({ description: 'An RFC 3339 timestamp in the years 2000 to 9998' })
 
-/** A prefix that names the kind of object, an underscore and a ULID. */
+/** An id: a prefix for the kind of object, an underscore and a ULID. */
 const idPattern = /^[a-z]+_[0-9a-z]{26}$/
 export const Id = z.string().regex(idPattern)
 

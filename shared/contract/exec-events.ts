@@ -15,17 +15,20 @@ export type ExecEvent = { id: string } & (
   | { event: 'exit'; data: ExecOutcome }
 )
 
-/** The command was killed because no client was connected during its grace period. */
+/** Reason for killing a command: no client was connected during its grace period. */
 export const clientDisconnected = 'its client disconnected'
 
 export const readExecEvents = readJsonEvents<ExecEvent>
 
-/** The first byte of a binary WebSocket frame names the stream of the remaining bytes. */
+/**
+ * Stream numbers. The first byte of a binary WebSocket frame identifies the stream to which the remaining
+ * bytes belong.
+ */
 export const frameStreams = { stdout: 1, stderr: 2 } as const
 
 export const eventIdOf = ({ stdout, stderr }: OutputOffset): string => `${stdout}-${stderr}`
 
-/** A missing or malformed id means the start of the output. */
+/** Returns the output offset in an event id. A missing or malformed id stands for the start of the output. */
 export function offsetOf(eventId: string | undefined): OutputOffset {
   const [, stdout = 0, stderr = 0] = /^(\d+)-(\d+)$/.exec(eventId ?? '') ?? []
   return { stdout: Number(stdout), stderr: Number(stderr) }

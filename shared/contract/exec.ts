@@ -10,7 +10,7 @@ const argument = (min: number) => bytes(Text, min, limits.argumentBytes)
 export const startErrors = ['not_found', 'not_executable', 'no_such_directory'] as const
 export type StartError = (typeof startErrors)[number]
 
-/** A pattern that also checks the length takes 100 ms for 1 MiB. */
+/** Checks only the characters. A pattern that also checks the length takes 100 ms for 1 MiB. */
 const base64 = /^[A-Za-z0-9+/]*={0,2}$/
 
 const execStatuses = ['exited', 'signaled', 'timed_out', 'killed', 'lost', 'running'] as const
@@ -123,8 +123,8 @@ export const ExecResult = z
       .nullable()
       .meta({
         description:
-          'Why the command never ran, next to exit code 126 or 127: the program does not exist, it is a directory or not ' +
-          'executable, or `cwd` cannot be entered. It is null if the program started, even if the program itself exits ' +
+          'Why the command never ran, in addition to exit code 126 or 127: the program does not exist, it is a directory ' +
+          'or not executable, or `cwd` cannot be entered. It is null if the program started, even if the program itself exits ' +
           'with 126 or 127, or if its interpreter is missing',
         examples: ['not_found'],
       }),
@@ -159,7 +159,7 @@ export const ExecResult = z
   })
   .meta({ id: 'ExecResult' })
 export type ExecResult = z.infer<typeof ExecResult>
-/** Events and database rows contain the result without its output. */
+/** A result without its output, as stored in events and database rows. */
 export type ExecOutcome = Omit<ExecResult, 'stdout' | 'stderr' | 'lossy' | 'output_encoding'>
 
 /** Credential, scope and rate limit bucket of all routes that operate inside a sandbox. */

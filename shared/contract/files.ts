@@ -18,7 +18,7 @@ import {
 import { Content, characters, Text, whole } from './texts.ts'
 
 const NamesBase64 = z.record(z.string(), z.string()).optional()
-/** After expanding braces, the worker repeats these checks for each alternative. */
+/** A glob pattern. After expanding braces, the worker repeats these checks for each alternative. */
 const Glob = characters(Text, 0, limits.globCharacters)
   .regex(/^(?!\/)/, 'must be relative to `path`')
   .regex(/^(?!([\s\S]*\/)?\.\.(\/|$))/, 'must not contain `..`; set `path` to the directory to search')
@@ -99,7 +99,10 @@ const ListedEntry = FileEntry.extend({
 }).meta({ id: 'ListedEntry' })
 export type ListedEntry = z.infer<typeof ListedEntry>
 
-/** A regular expression with a repeated group would overflow the stack on a string of several megabytes. */
+/**
+ * Avoids a regular expression with a repeated group, which would overflow the stack on a string of several
+ * megabytes.
+ */
 const isBase64 = (text: string) =>
   text.length % 4 === 0 && !/[^A-Za-z0-9+/]/.test(text.replace(/={1,2}$/, ''))
 
@@ -204,7 +207,7 @@ export const files = family({
     errors: readErrors,
   },
   watchFiles: {
-    summary: 'Stream the changes of the entries below a path: start, created, changed, removed and end',
+    summary: 'Stream the changes below a path as events: start, created, changed, removed and end',
     method: 'GET',
     path: '/v1/sandboxes/:id/files/watch',
     example: { query: { path: 'src', depth: '32' }, client: 'sandlot files watch src --depth 32' },
@@ -240,7 +243,7 @@ export const files = family({
     reply: z.object({
       paths: z.array(z.string()).meta({ description: 'The matching paths, relative to `path`' }),
       paths_base64: NamesBase64.meta({
-        description: 'The exact paths, in base64, of paths that are not UTF-8. Keys are indexes in `paths`',
+        description: 'Exact paths in base64, for paths that are not UTF-8. Keys are indexes in `paths`',
       }),
       truncated: z.boolean(),
     }),
@@ -286,7 +289,7 @@ export const files = family({
       skipped_binary: z.array(z.string()).meta({ description: 'Paths of matching files that are not text' }),
       skipped_binary_base64: NamesBase64.meta({
         description:
-          'The exact paths, in base64, of paths that are not UTF-8. Keys are indexes in `skipped_binary`',
+          'Exact paths in base64, for paths that are not UTF-8. Keys are indexes in `skipped_binary`',
       }),
       truncated: z.boolean(),
     }),

@@ -203,8 +203,9 @@ function writeSet({ isNegated, ranges, classes, negatedClasses }: CharacterSet):
 }
 
 /**
- * Special characters are placed where they are literal: `]` first, and `[`, `^` and `-` last. Newlines are
- * omitted, because grep would treat them as pattern separators.
+ * Returns the content of a bracket expression. Special characters are placed where they are literal: `]`
+ * first, and `[`, `^` and `-` last. Newlines are omitted, because grep would treat them as pattern
+ * separators.
  */
 function writeMembers(ranges: [number, number][], classes: string[]): string {
   const specials = new Set<string>()

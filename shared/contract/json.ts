@@ -1,4 +1,4 @@
-/** Returns undefined if the text is not valid JSON. */
+/** Parses JSON. Returns undefined if the text is invalid. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)

@@ -19,7 +19,7 @@ export const limits = {
   /** Maximum size of a file for files/edit, both before and after the edit. */
   editBytes: 16 * 1024 * 1024,
   /**
-   * Maximum total size of a request's argv and environment. Linux accepts 2 MiB, which must also fit the
+   * Maximum total size of a request's argv and environment. Linux accepts 2 MiB in total, including the
    * sandbox's environment and secrets.
    */
   argumentsBytes: 1024 * 1024 - 64 * 1024,
@@ -38,11 +38,11 @@ export const limits = {
    */
   globCharacters: 1024,
   /**
-   * Maximum number of watches in a sandbox on each worker. A watch has the limits of `listed`, where `bytes` applies to
-   * the names and times of the entries.
+   * Maximum number of watches in a sandbox on each worker. The limits of `listed` apply to each watch, and
+   * its `bytes` to the names and times of the entries.
    */
   watches: 8,
-  /** Length to which files/grep truncates a line. */
+  /** Maximum length of a line in a files/grep response. Longer lines are truncated. */
   grepLineBytes: 2_000,
   /**
    * Maximum number of concurrent streamed responses, and of concurrent uploads, per account on each worker.

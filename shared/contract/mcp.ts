@@ -1,4 +1,4 @@
-/** The schemas of a tool are derived from the schemas of its route. */
+/** The MCP tools. The schemas of each tool are derived from the schemas of its route. */
 import * as z from 'zod'
 import { account } from './account.ts'
 import { type Endpoint, family } from './endpoint.ts'
@@ -54,7 +54,7 @@ export interface Tool {
 
 const reads = { readOnly: true, destructive: false, idempotent: true, openWorld: false } as const
 const changes = { readOnly: false, destructive: true, idempotent: false, openWorld: false } as const
-/** Omits the inputs for non-UTF-8 paths, which agents cannot use, and for showing redacted secrets. */
+/** Omits the inputs for non-UTF-8 paths, which agents cannot use, and the input that reveals secrets. */
 const named = { without: ['path_base64', 'reveal'] } as const
 
 export const tools = {
@@ -188,7 +188,7 @@ const ofSession = {
     }),
 }
 
-/** The encoded data of the call (see api/mcp/ticket.ts) and the number of the event. */
+/** Matches an event id: the encoded data of the call (see api/mcp/ticket.ts) and the number of the event. */
 export const mcpEventId = /^([\w-]{1,4000})\.(\d{1,9})$/
 
 export const mcp = family({

@@ -1,4 +1,4 @@
-/** Declares how requests and replies name a path: as text, or in base64 if it is not UTF-8. */
+/** Schemas of paths in requests and replies. A path is text, or base64 if it is not UTF-8. */
 import * as z from 'zod'
 import { bytes, pathBytes, Text, withMaxBytes } from './texts.ts'
 

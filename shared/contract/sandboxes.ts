@@ -88,7 +88,7 @@ export const sandboxes = family({
         }),
         idle_timeout_seconds: IdleTimeout.optional().meta({
           description:
-            'Destroys the sandbox when no command, port connection or file operation has run for this time, in seconds',
+            'Idle timeout, in seconds. The sandbox is destroyed after this time without a command, port connection or file operation',
         }),
       })
       .prefault({}),

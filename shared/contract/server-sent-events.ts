@@ -1,4 +1,4 @@
-/** Each event has exactly one line of data. */
+/** Reads and writes server-sent events. Each event has exactly one line of data. */
 import { createParser, type EventSourceMessage } from 'eventsource-parser'
 
 /**
@@ -11,12 +11,12 @@ export const inOneLine = (json: string): string =>
 export const formatEvent = (id: string, name: string, data: object): string =>
   `id: ${id}\nevent: ${name}\ndata: ${inOneLine(JSON.stringify(data))}\n\n`
 
-/** The end of every event. JSON escapes newlines, so it occurs nowhere else in the stream. */
+/** The end of every event. JSON escapes newlines, so this sequence occurs nowhere else in the stream. */
 export const eventTerminator = '\n\n'
 
 export const hasEvent = (events: Buffer, name: string): boolean => events.includes(`\nevent: ${name}\n`)
 
-/** Returns undefined if there are only comments. */
+/** Returns the id of the last event, or undefined if there are only comments. */
 export function lastIdIn(events: Buffer): string | undefined {
   const at = events.lastIndexOf('\nid: ')
   const from = at < 0 ? (events.indexOf('id: ') === 0 ? 4 : -1) : at + 5

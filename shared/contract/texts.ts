@@ -5,13 +5,13 @@
 import * as z from 'zod'
 import { limits } from './limits.ts'
 
-/** UTF-8 would replace a lone surrogate with another character. */
+/** Well-formed Unicode text. Encoding a lone surrogate in UTF-8 would replace it with another character. */
 export const Content = z.string().refine((text) => text.isWellFormed(), 'must be well-formed Unicode')
 
 /** Matches strings without NUL. NUL is escaped, because the API description publishes the pattern. */
 export const withoutNul = '^[^\\u0000]*$'
 
-/** Arguments, environment variables and PostgreSQL strings cannot contain NUL. */
+/** Text without NUL, which arguments, environment variables and PostgreSQL strings cannot contain. */
 export const Text = Content.regex(new RegExp(withoutNul), 'must not contain NUL')
 
 /**
@@ -28,7 +28,7 @@ export const characters = (text: z.ZodString, min: number, max: number) =>
     })
     .meta({ ...(min > 0 && { minLength: min }), maxLength: max })
 
-/** JSON Schema cannot express a limit in bytes. */
+/** Describes a limit in bytes, which JSON Schema cannot express. */
 export const withMaxBytes = (bytes: number) => ({ 'x-max-bytes': bytes })
 
 /** Limits the size in UTF-8 bytes, and so also the number of characters. */
@@ -42,10 +42,13 @@ export const Name = characters(Text, 0, 100).regex(/\S/, 'must not be empty').me
 
 export const pathBytes = 4096
 
-/** Copying a field `__proto__` would change the prototype of the target object. */
+/**
+ * Refuses the name `__proto__`. Copying a field with this name would change the prototype of the target
+ * object.
+ */
 export const fieldName = (name: z.ZodString) => name.regex(/^(?!__proto__$)/, 'must have a different name')
 
-/** Each string counts with its terminating NUL. */
+/** Returns the total size of strings in bytes, including the terminating NUL of each string. */
 export const bytesOf = (texts: readonly string[]): number =>
   texts.reduce((sum, text) => sum + Buffer.byteLength(text) + 1, 0)
 
@@ -72,7 +75,7 @@ export const Environment = z
   )
   .meta(withMaxBytes(limits.argumentsBytes))
 
-/** Accepts only decimal digits, not other notations that JavaScript can parse. */
+/** A whole number in decimal digits. Other notations that JavaScript can parse are refused. */
 export const whole = (min: number, max: number = Number.MAX_SAFE_INTEGER) =>
   z.preprocess(
     (given) => (typeof given === 'string' && /^\d{1,16}$/.test(given) ? Number(given) : given),

@@ -1,4 +1,4 @@
-/** Only this file writes to the `account` table. */
+/** The `account` table. Only this file writes to it. */
 import { sql } from 'kysely'
 import type { Queries, Transactions } from './database.ts'
 import type { Account } from './entities/account.ts'
@@ -164,7 +164,7 @@ const putAddressFirst = statement<{ id: string; hash: Buffer; address: string }>
       .where('password_hash', '=', hash),
 )
 
-/** Does nothing if the password has changed. */
+/** Remembers the IP address of a login. Does nothing if the password has changed. */
 export const rememberAddress = (
   db: Queries,
   { id, password_hash: hash }: AuthenticatedAccount,
@@ -197,7 +197,9 @@ const endOwn = statement<{ id: string; generation: Generation }>()(
       .returning('id'),
 )
 
-/** Returns false if the session that made the request has already ended. */
+/**
+ * Ends all of the account's sessions. Returns false if the session that made the request has already ended.
+ */
 export const revokeSessions = (db: Queries, of: { id: string; generation: Generation }) =>
   hasRow(db.run(endOwn, of))
 
@@ -268,7 +270,8 @@ const suspendOne = statement<{ id: string; isDeleted: boolean }>()(
 )
 
 /**
- * Sets only the account's columns. To suspend an account, call `suspend` in suspend.ts.
+ * Marks an account as suspended, without ending its sandboxes. To suspend an account, call `suspend` in
+ * suspend.ts.
  * @param isDeleted whether to also mark the account as deleted
  */
 export const markSuspended = (db: Queries, id: string, isDeleted: boolean) =>

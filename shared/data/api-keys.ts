@@ -1,4 +1,4 @@
-/** Only this file writes to the `api_key` table. */
+/** The `api_key` table. Only this file writes to it. */
 import { expressionBuilder, sql } from 'kysely'
 import type { Scope } from '../contract/endpoint.ts'
 import type { Queries } from './database.ts'
@@ -19,7 +19,7 @@ const isLive = key.and([
   key.or([key('expires_at', 'is', null), key('expires_at', '>', now)]),
 ])
 
-/** Lifetime with which a key was created. Null means that the key never expires. */
+/** Original lifetime of a key. Null if the key was created without an expiry. */
 const firstLifetime = sql<string | null>`case when is_replaced then lifetime else expires_at - created_at end`
 
 const byHash = statement<{ hash: Buffer }>()('api key by hash', (db, { hash }) =>
@@ -52,7 +52,7 @@ const used = statement<{ ids: string[] }>()('api keys were used', (db, { ids }) 
     ),
 )
 
-/** Updates each key's row at most once a minute. */
+/** Stores when keys were last used. Each key's row is updated at most once a minute. */
 export const markUsed = (db: Queries, ids: string[]) => done(db.run(used, { ids }))
 
 interface MadeKey {
@@ -123,7 +123,7 @@ const ofAccount = statement<Page & { accountId: string }>()(
       .limit(limit),
 )
 
-/** Newest first, without revoked keys. */
+/** Returns a page of the account's keys, newest first, without revoked keys. */
 export const listApiKeys = (db: Queries, page: Page & { accountId: string }): Promise<ApiKeyRow[]> =>
   db.run(ofAccount, page)
 

@@ -11,7 +11,7 @@ export const readClock = async (db: Queries) => (await only(db.run(read))).now
 export interface DatabaseClock {
   /** Milliseconds since the Unix epoch. */
   ms: number
-  /** `performance.now()` at which the query's result arrived. */
+  /** Value of `performance.now()` when the query's result arrived. */
   readAt: number
 }
 

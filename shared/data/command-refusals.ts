@@ -1,4 +1,4 @@
-/** Only this file writes to the `command_refusal` table. */
+/** The `command_refusal` table. Only this file writes to it. */
 import { sql } from 'kysely'
 import { limits } from '../contract/limits.ts'
 import type { Queries } from './database.ts'
@@ -29,7 +29,7 @@ const ofAccount = statement<{ accountId: string }>()('refused commands', (db, { 
     .orderBy('command_refusal.day', 'desc'),
 )
 
-/** Newest day first. Days have the format 2026-11-24. */
+/** Returns the refused commands by day, newest day first. Days have the format 2026-11-24. */
 export const readRefusedCommands = (
   db: Queries,
   accountId: string,

@@ -63,7 +63,7 @@ function numbered(sql: string): string {
   return sql.replaceAll('?', () => `$${++count}`)
 }
 
-/** Connections open on demand, so queries succeed again after an outage. */
+/** Opens a connection pool. Connections are opened on demand, so queries succeed again after an outage. */
 export function openDatabase(url: string, { connections = 10, timeouts = requestTimeouts } = {}): Database {
   const orm = makeOrm(url, { pool: { min: 0, max: connections } }, timeouts)
   const connection = orm.em.getConnection() as PostgreSqlConnection
@@ -119,8 +119,8 @@ async function transact<T>(
 }
 
 /**
- * Only an error from PostgreSQL itself leaves the connection usable, except 25006: connections to a demoted
- * primary remain read-only.
+ * Whether a connection can be used after an error. Only errors from PostgreSQL itself permit this, except
+ * 25006: connections to a demoted primary remain read-only.
  */
 const leavesUsable = (error: unknown): boolean =>
   error instanceof Error && 'severity' in error && (error as { code?: string }).code !== '25006'

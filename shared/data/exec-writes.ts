@@ -29,10 +29,13 @@ const insertBy = (commitMode: RawBuilder<unknown>, it: StartedExec) => sql<{ id:
   on conflict do nothing
   returning id`
 
-/** Makes a commit return before the WAL is flushed. A PostgreSQL crash can lose the most recent commits. */
+/**
+ * Makes a commit return before the WAL is flushed. The most recent commits can then be lost in a PostgreSQL
+ * crash.
+ */
 const quick = sql`select set_config('synchronous_commit', 'off', true)`
 
-/** Used without an Idempotency-Key. If a PostgreSQL crash loses the row, the command is not listed. */
+/** Used without an Idempotency-Key. If the row is lost in a PostgreSQL crash, the command is not listed. */
 const insert = statement<StartedExec>()('command starts', (_, it) => insertBy(quick, it))
 /**
  * Used with an Idempotency-Key. The row survives a PostgreSQL crash, so a retry does not run the command
@@ -76,7 +79,7 @@ const end = statement<Ended>()('command ends', (_, it) =>
 )
 const endAnyhow = statement<Ended>()('command ends in any sandbox', (_, it) => endBy(it, sql``))
 
-/** Returns false if the row already has an exit status, or if the sandbox is destroyed. */
+/** Stores an exit status. Returns false if the row already has one, or if the sandbox is destroyed. */
 export const writeExit = (db: Queries, ended: Ended) => hasRow(db.run(end, ended))
 
 /** Stores an exit status, even in a destroyed sandbox. Returns false if the row already has one. */
@@ -137,8 +140,8 @@ const insertLost = statement<LostExec>()('command is lost', (db, it) =>
 )
 
 /**
- * Inserts a row with the status `lost`. Does nothing if the worker has inserted the command's row. After this
- * insert, the worker's own insert fails, so the command can no longer start.
+ * Inserts a row with the status `lost`. Does nothing if the worker has already inserted the command's row.
+ * After this insert, the worker's own insert fails, so the command can no longer start.
  */
 export const insertLostExec = (db: Queries, lost: LostExec) => done(db.run(insertLost, lost))
 
@@ -151,8 +154,8 @@ const durationMs = sql`greatest(0, round(1000 * extract(epoch from
   least(${now}, (select ${endedAt} from sandbox where id = exec.sandbox_id)) - exec.started_at)))`
 
 /**
- * Sets the final status of a command whose exit status is unknown: `killed` if its sandbox is destroyed, and
- * `lost` if not. A row lock on the sandbox prevents a concurrent destroy.
+ * Sets the final status of a command whose exit status is unknown: `killed` if its sandbox is destroyed,
+ * otherwise `lost`. A row lock on the sandbox prevents a concurrent destroy.
  */
 const endUnknown = ({ id, sandboxId }: UnknownEnd, more: RawBuilder<unknown>) => sql<ShownExec>`
   with its_sandbox as (select ${endedAt} as destroyed_at, ${endReason} as destroy_reason from sandbox where id = ${sandboxId} for share)
@@ -177,7 +180,8 @@ const lose = statement<UnknownEnd & { stdout: number; stderr: number }>()(
 )
 
 /**
- * The reconciler kills any processes that remain.
+ * Marks a command as lost, or as killed if its sandbox is destroyed. The reconciler kills any remaining
+ * processes.
  * @param printed number of output bytes that the client received
  * @returns undefined if the command has no row or already has an exit status
  */

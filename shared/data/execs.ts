@@ -45,7 +45,7 @@ export type ExecEnding = Pick<ExecRow, 'status' | 'exit_code' | 'signal' | 'reas
 
 export const workerLost = 'the worker that ran it was lost'
 
-/** No worker has started the command. */
+/** The `worker_id` of a command that no worker has started. */
 export const noWorker = ''
 
 const destroyReason = statement<{ id: string }>()('end of sandbox of running command', (db, { id }) =>
@@ -58,7 +58,10 @@ const destroyReason = statement<{ id: string }>()('end of sandbox of running com
     .where('destroyed_at', 'is not', null),
 )
 
-/** Returns undefined if the sandbox is not destroyed or the command is not running. */
+/**
+ * Returns why the sandbox of a running command was destroyed. Returns undefined if the sandbox is not
+ * destroyed or the command is not running.
+ */
 export const findDestroyReasonOfExec = (db: Queries, id: string) => first(db.run(destroyReason, { id }))
 
 const byKey = statement<{ sandboxId: string; key: string | null }>()(
@@ -154,7 +157,7 @@ const orphans = statement<OrphanPage & { gone: string }>()('orphans', (db, { gon
     .limit(limit),
 )
 
-/** Returns one page of orphans. The reconciler kills their processes. */
+/** Returns one page of orphaned commands. The reconciler kills their processes. */
 export const findOrphans = (db: Queries, gone: string[], page: OrphanPage) =>
   db.run(orphans, { gone: JSON.stringify(gone), ...page })
 export type Orphan = Awaited<ReturnType<typeof findOrphans>>[number]

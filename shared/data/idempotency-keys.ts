@@ -42,7 +42,7 @@ const remember = statement<NewIdempotencyKey>()(
       ),
 )
 
-/** Overwrites an expired entry with the same key. */
+/** Stores an Idempotency-Key. Overwrites an expired entry with the same key. */
 export const rememberIdempotencyKey = (db: Queries, key: NewIdempotencyKey) => done(db.run(remember, key))
 
 const forget = statement()('forget idempotency keys', (db) =>

@@ -1,8 +1,11 @@
-/** IDs sort by creation time. */
+/** Generates IDs, which sort by creation time. */
 import { randomInt, randomUUID } from 'node:crypto'
 import { encodeTime, ulid as freshUlid, monotonicFactory } from 'ulid'
 
-/** `randomInt` caches random bytes. By default, `ulid` generates each byte separately, which takes 80 µs per ID. */
+/**
+ * Random numbers for `ulid`. `randomInt` caches random bytes, whereas `ulid` by default generates each byte
+ * separately, which takes 80 µs per ID.
+ */
 const random = () => randomInt(32) / 32
 const ulid = monotonicFactory(random)
 
@@ -24,7 +27,10 @@ export const newWorkerId = () => idOf('wrk')
  */
 export const podName = (sandboxId: string): string => sandboxId.replace('_', '-')
 
-/** Only the end of an ID is hashed to choose the slot owner (shared/rpc/worker-registry.ts). */
+/**
+ * Returns the end of an ID, the only part that is hashed to choose the slot owner
+ * (shared/rpc/worker-registry.ts).
+ */
 export const hashKeyOf = (id: string) => id.slice(-hashKeyLength)
 const hashKeyLength = 4
 
@@ -37,13 +43,11 @@ export const newSandboxIdLike = (podName: string) =>
 export const lastSandboxId = 'sbx_z'
 
 /**
- * Maximum difference between the clocks of an API process, which IDs contain, and of PostgreSQL, in
- * milliseconds.
+ * Maximum difference, in milliseconds, between PostgreSQL's clock and an API process's clock, which IDs are
+ * based on.
  */
 const maxClockSkewMs = 3_600_000
 
-/**
- * Returns a string that sorts before the ID of every sandbox that was created at or after an RFC 3339 time.
- */
+/** Returns a string that sorts before the ID of every sandbox created at or after an RFC 3339 time. */
 export const sandboxIdBefore = (time: string): string =>
   `sbx_${encodeTime(Date.parse(time) - maxClockSkewMs).toLowerCase()}`

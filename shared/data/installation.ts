@@ -4,10 +4,12 @@ import { first, hasRow, statement } from './statement.ts'
 
 const only = statement()('installation', (db) => db.selectFrom('installation').select('id'))
 
-/** Returns undefined if migrations have not run yet. */
+/** Returns the installation's ID, or undefined if migrations have not run yet. */
 export const readInstallation = async (db: Queries) => (await first(db.run(only)))?.id
 
-/** Tests move the clock of `sandlot_now()`, which must not affect the reconciler's interval. */
+/**
+ * The real time. Tests change the clock of `sandlot_now()`, which must not affect the reconciler's interval.
+ */
 const realNow = sql<Date>`clock_timestamp()`
 
 const take = statement<{ seconds: number }>()('claim reconciler pass', (db, { seconds }) =>

@@ -10,6 +10,6 @@ const lock = statement<{ number: number }>()(
   (_, { number }) => sql<{ locked: boolean }>`select pg_try_advisory_xact_lock(${number}::bigint) as locked`,
 )
 
-/** The lock lasts until the transaction ends. Returns false if another transaction holds the lock. */
+/** Acquires a lock until the transaction ends. Returns false if another transaction holds the lock. */
 export const tryLock = async (transaction: Queries, name: keyof typeof advisoryLocks) =>
   (await only(transaction.run(lock, { number: advisoryLocks[name] }))).locked

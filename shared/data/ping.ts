@@ -4,5 +4,5 @@ import { done, statement } from './statement.ts'
 
 const one = statement()('ping', () => sql<{ one: number }>`select 1 as one`)
 
-/** Uses no tables, so the check also works before the first migration. */
+/** Checks the connection without using tables, so that it also works before the first migration. */
 export const ping = (db: Queries) => done(db.run(one))

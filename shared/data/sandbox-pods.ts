@@ -94,10 +94,10 @@ const busiest = statement<{ oldest: string; memoryMs: number; rushMs: number }>(
 )
 
 /**
- * Returns the highest number of sandboxes created within one interval, by image.
+ * Returns, for each image, the highest number of sandboxes created within one interval.
  * @param of.rushMs length of an interval
  * @param of.memoryMs how far to look back
- * @param of.oldest an ID from before that period, so that the query can use the primary key
+ * @param of.oldest an ID older than that period, so that the query can use the primary key
  */
 export async function findBusiest(
   db: Queries,

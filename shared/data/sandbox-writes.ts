@@ -50,8 +50,8 @@ const insert = statement<NewSandbox>()(
 export const insertSandbox = (db: Queries, sandbox: NewSandbox) => done(db.run(insert, sandbox))
 
 /**
- * SQL for the time at which a sandbox that is destroyed now has ended: at `expires_at` if it has expired, and
- * not before its start if PostgreSQL's clock was set back.
+ * SQL for the end of a sandbox that is being destroyed: `expires_at` if it has expired, otherwise the current
+ * time. The end is never before the start, even if PostgreSQL's clock was set back.
  */
 const endedNow = sql<Date>`greatest(least(${now}, expires_at), coalesce(ready_at, created_at))`
 
@@ -79,7 +79,7 @@ const end = statement<{ id: string; reason: DestroyReason; detail: string | null
  * Marks a sandbox as destroyed, so that it no longer counts against the quota. The caller must delete the
  * pod. If the sandbox is not ready yet, the reason `pod_failed` becomes `start_failed`. If the sandbox is
  * ready, a call with `start_failed` does nothing. If the sandbox has expired, the reason is `expired`,
- * because clients may have seen it.
+ * because clients may already have seen this reason.
  * @returns the row if this call destroyed the sandbox, otherwise undefined
  */
 export const markDestroyed = (db: Queries, id: string, reason: DestroyReason, detail: string | null = null) =>
@@ -96,8 +96,8 @@ const endOverdue = statement<{ id: string }>()('end overdue sandbox', (db, { id 
 )
 
 /**
- * Marks a sandbox as destroyed if it has expired. The row decides, because the sandbox may have been extended
- * since the caller read it.
+ * Marks a sandbox as destroyed if it has expired. The statement checks the current row, because the sandbox
+ * may have been extended since the caller read it.
  * @returns the row if this call destroyed the sandbox, otherwise undefined
  */
 export const markOverdue = (db: Queries, id: string) => first(db.run(endOverdue, { id }))
@@ -115,8 +115,8 @@ const endIdle = statement<{ id: string }>()('end idle sandbox', (db, { id }) =>
 )
 
 /**
- * Marks a sandbox as destroyed if it is idle. A request that uses the sandbox has recorded its activity in the row
- * ({@link recordUse}), so either this call or the request takes effect.
+ * Marks a sandbox as destroyed if it is idle. A request that uses the sandbox records its activity in the
+ * same row ({@link recordUse}), so only one of the two takes effect.
  * @returns the row if this call destroyed the sandbox, otherwise undefined
  */
 export const markIdle = (db: Queries, id: string) => first(db.run(endIdle, { id }))
@@ -130,7 +130,7 @@ const use = statement<{ id: string }>()('sandbox is used', (db, { id }) =>
     .returning('id'),
 )
 
-/** Records that a request uses a sandbox. Returns false if the sandbox is destroyed. */
+/** Records that a request is using a sandbox. Returns false if the sandbox is destroyed. */
 export const recordUse = (db: Queries, id: string) => hasRow(db.run(use, { id }))
 
 const activity = statement<{ ids: string[] }>()('sandboxes are in use', (db, { ids }) =>
@@ -151,7 +151,9 @@ const activity = statement<{ ids: string[] }>()('sandboxes are in use', (db, { i
     .whereRef('sandbox.id', '=', 'due.id'),
 )
 
-/** Records that sandboxes are in use. A row that another transaction has locked is recorded in the next interval. */
+/**
+ * Records that sandboxes are in use. Rows locked by another transaction are skipped until the next interval.
+ */
 export const recordActivity = (db: Queries, ids: string[]) => done(db.run(activity, { ids }))
 
 export interface SandboxChanges {
@@ -253,6 +255,7 @@ const adopt = statement<OnePod>()('adopt pod', (db, { id, podUid }) =>
 )
 
 /**
+ * Stores the pod of a sandbox.
  * @returns false if the sandbox is destroyed, or if it is ready in a different pod
  */
 export const adoptPod = (db: Queries, id: string, podUid: string) => hasRow(db.run(adopt, { id, podUid }))

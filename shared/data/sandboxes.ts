@@ -57,9 +57,7 @@ const active = statement<{ accountId: string }>()('active sandboxes', (db, { acc
     .orderBy('expires_at'),
 )
 
-/**
- * Returns an account's active sandboxes, and the seconds until each expires. The first to expire comes first.
- */
+/** Returns an account's active sandboxes with the seconds until each expires, ordered by expiry. */
 export const findActive = (db: Queries, accountId: string) => db.run(active, { accountId })
 
 const lockOneActive = statement<{ id: string; accountId: string }>()(
@@ -86,7 +84,7 @@ const everSince = sql<Date>`'-infinity'::timestamptz`
 const clockNow = sql<Date>`clock.now`
 
 /**
- * Columns that the API returns as they are. The pod and the environment, which can be large, are excluded.
+ * Columns that the API returns unchanged. The pod and the environment, which can be large, are excluded.
  * `max_expires_at` limits how long a request can wait for the sandbox.
  */
 const storedColumns = [
@@ -105,7 +103,7 @@ const storedColumns = [
 
 /**
  * A sandbox as the API returns it. An expired sandbox counts as destroyed, even if no worker has destroyed it
- * yet. `billed_ms` is the billed time since its creation, in milliseconds.
+ * yet. `billed_ms` is the sandbox's total billed time, in milliseconds.
  */
 export type ShownSandbox = Pick<
   SandboxRow,
@@ -113,7 +111,10 @@ export type ShownSandbox = Pick<
 > & { billed_ms: number }
 export type SandboxOfAccount = ShownSandbox & { now: Date }
 
-/** Selections for a {@link ShownSandbox}. @param until SQL for the time up to which it is billed */
+/**
+ * Columns of a {@link ShownSandbox}.
+ * @param until SQL for the time up to which the sandbox is billed
+ */
 export const shownColumns = (until: RawBuilder<Date>) => [
   ...storedColumns,
   endedAt.as('destroyed_at'),
@@ -138,14 +139,14 @@ const own = statement<{ id: string; accountId: string }>()('own sandbox', (db, {
 export const findSandboxOfAccount = (db: Queries, of: { id: string; accountId: string }) =>
   first(db.run(own, of))
 
-/** Conditions on the sandboxes of a list. All of them must hold. */
+/** Conditions that every listed sandbox must meet. */
 export interface SandboxFilter {
   state: ListedState
   name?: string | undefined
   image?: string | undefined
   /** Entries that the metadata must contain. */
   metadata?: Record<string, string> | undefined
-  /** An RFC 3339 timestamp. Sandboxes that were created at this time or earlier are excluded. */
+  /** An RFC 3339 timestamp. Only sandboxes created after this time are listed. */
   created_after?: string | undefined
 }
 
@@ -162,7 +163,7 @@ interface Listed {
   name: string | null
   image: string | null
   metadata: string
-  /** The entry of the metadata by which the index is searched. */
+  /** Key of the metadata entry for which the index is searched. */
   key: string
   value: string
   createdAfter: string
@@ -172,10 +173,11 @@ interface Listed {
 }
 
 /**
- * The index that a list reads in the order of its IDs. Each has its own statements, because PostgreSQL plans
- * a prepared statement without regard to its values. Only one condition selects the rows of the index:
- * `active` sandboxes are few, and metadata is usually more selective than a name, and a name more than an
- * image.
+ * The indexes that a list can read in ID order. Each index has its own statements, because PostgreSQL plans a
+ * prepared statement without regard to its values.
+ *
+ * A list uses only the most selective index. Few sandboxes are `active`, metadata is usually more selective
+ * than a name, and a name is usually more selective than an image.
  */
 const sources = {
   active: ({ accountId }: Listed) => sql<boolean>`

@@ -67,7 +67,7 @@ const ofSandbox = statement<{ accountId: string; sandboxId: string }>()(
       .orderBy('sandbox_id', (order) => order.asc().nullsFirst()),
 )
 
-/** The sandbox's secrets follow the account's, and take precedence. */
+/** Returns the account's secrets, followed by the sandbox's secrets, which take precedence. */
 export const readSecretsOf = (db: Queries, of: { accountId: string; sandboxId: string }) =>
   db.run(ofSandbox, of)
 

@@ -22,24 +22,26 @@ export const endedAt = sql<Date | null>`coalesce(destroyed_at,
 export const endReason = sql<DestroyReason | null>`coalesce(destroy_reason,
   case when expires_at <= ${now} then 'expired' end)`
 
-/** The activity of a sandbox is recorded at most once in this interval, in seconds. */
+/** Minimum interval between two recordings of a sandbox's activity, in seconds. */
 export const activityIntervalSeconds = 10
 
 /**
- * Delay after the idle timeout, in seconds. It exceeds the time by which the recorded activity can be out of date: the
- * interval of a worker, plus the interval in which a recorded activity is not updated.
+ * Additional delay after the idle timeout, in seconds. It must exceed the lag of the recorded activity: the
+ * reporting interval of a worker plus the minimum interval between updates of the row.
  */
 const idleDelaySeconds = 3 * activityIntervalSeconds
 
 const recordedActivity = sql<Date>`greatest(active_at, ready_at)`
 
-/** SQL condition for a sandbox whose activity must be recorded. Idle time starts when the sandbox is ready. */
+/**
+ * SQL condition for a sandbox whose activity must be recorded. Idle time starts once the sandbox is ready.
+ */
 export const isActivityDue = sql<boolean>`(idle_timeout_seconds is not null and ready_at is not null and destroyed_at is null
   and ${recordedActivity} <= ${now} - ${sql.lit(activityIntervalSeconds)} * interval '1 second')`
 
 /**
- * SQL condition for a sandbox that has been idle for its idle timeout. The rows of its commands are activity too. They are
- * a subquery with an aggregate, because PostgreSQL could otherwise join all commands.
+ * SQL condition for a sandbox that has reached its idle timeout. Commands also count as activity. The
+ * subquery that reads their rows is an aggregate, because PostgreSQL could otherwise join all commands.
  */
 export const isIdle = sql<boolean>`(idle_timeout_seconds is not null and ready_at is not null and destroyed_at is null
   and ${recordedActivity} + (idle_timeout_seconds + ${sql.lit(idleDelaySeconds)}) * interval '1 second' <= ${nowOnce}
@@ -62,8 +64,8 @@ export const isOlder = (before: Page['before']) =>
   listed.or([sql<boolean>`${before}::text is null`, listed('id', '<', before)])
 
 /**
- * A sandbox's billed time within [since, until), in milliseconds. The time in a warm pod that was later
- * replaced also counts.
+ * A sandbox's billed time within [since, until), in milliseconds. Includes the time in a warm pod that was
+ * later replaced.
  */
 export const billedMs = (since: RawBuilder<Date>, until: RawBuilder<Date>): RawBuilder<number> =>
   sql<number>`(billed_ms(ready_at, destroyed_at, expires_at, ${since}, ${until}) +

@@ -1,6 +1,6 @@
 /**
- * Kysely checks statements against the entities at compile time. Every connection prepares each statement
- * once, under the statement's name.
+ * Prepared statements, which Kysely checks against the entities at compile time. Every connection prepares
+ * each statement once, under the statement's name.
  */
 import {
   type CompiledQuery,

@@ -92,7 +92,9 @@ const bySandbox = statement<Month & UsagePage>()(
    order by page.id desc`,
 )
 
-/** Sandboxes whose rows have been deleted count only in the total. */
+/**
+ * Returns the usage by sandbox and in total. Sandboxes whose rows have been deleted count only in the total.
+ */
 export async function readUsageBySandbox(
   db: Queries,
   accountId: string,
@@ -130,7 +132,7 @@ const ofAccounts = statement()(
     from account, clock order by id`,
 )
 
-/** Oldest account first, with the number of active sandboxes and the usage in this month. */
+/** Returns all accounts, oldest first, with the number of active sandboxes and the usage in this month. */
 export const listAccountsWithUsage = (db: Queries) => db.run(ofAccounts)
 
 const toFold = statement<{ before: string; limit: number }>()('sandboxes to fold', (db, { before, limit }) =>

@@ -12,7 +12,10 @@ export type { WarmPodRow }
 
 const columns = ['name', 'image', 'fingerprint', 'born_at', 'ends_at', 'ready_at', 'uid'] as const
 
-/** Maximum age of a warm pod that can be claimed, in milliseconds. Images and nodes change over time. */
+/**
+ * Maximum age at which a warm pod can be claimed, in milliseconds. The age is limited because images and
+ * nodes change over time.
+ */
 export const warmPodMs = 60 * 60_000
 
 const all = statement()('warm pods', (db) => db.selectFrom('warm_pod').select(columns).orderBy('born_at'))
@@ -54,7 +57,7 @@ const remove = statement<{ name: string }>()('remove warm pod', (db, { name }) =
   db.deleteFrom('warm_pod').where('name', '=', name).returning('name'),
 )
 
-/** If this returns true, the caller must delete the pod. */
+/** Removes a warm pod from the table. If this function returns true, the caller must delete the pod. */
 export const removeWarmPod = (db: Queries, name: string) => hasRow(db.run(remove, { name }))
 
 const claim = statement<{ image: string; at: Date; until: Date }>()(

@@ -1,4 +1,7 @@
-/** Concurrent callers share one call. Errors are not cached. */
+/**
+ * Returns a function that caches the result of `load` for `ms` milliseconds. Concurrent callers share one
+ * call, and errors are not cached.
+ */
 export function cacheFor<T>(ms: number, load: () => Promise<T>): () => Promise<T> {
   let last: { result: Promise<T>; at: number } | undefined
   return () => {

@@ -1,4 +1,4 @@
-/** The capacity is at most twice the content. */
+/** A buffer that grows as needed. Its capacity is at most twice the size of its content. */
 export class GrowingBuffer {
   length = 0
   private readonly maxBytes: number

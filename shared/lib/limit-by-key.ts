@@ -4,7 +4,7 @@ interface Queue {
 }
 
 /**
- * Further callbacks with the same key wait in order of arrival.
+ * Limits how many callbacks with the same key run at a time. Further callbacks wait in order of arrival.
  * @param waitMs maximum wait; unlimited by default
  * @returns a function that runs a callback under a key, and throws if the wait exceeds `waitMs`
  */

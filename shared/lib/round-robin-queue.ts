@@ -7,7 +7,7 @@ export function append<T>(queue: RoundRobinQueue<T>, group: string, item: T): vo
   else queue.set(group, [item])
 }
 
-/** Moves the group of the returned item to the end. */
+/** Removes and returns the next item. The item's group moves to the end of the rotation. */
 export function takeFirst<T>(queue: RoundRobinQueue<T>): T | undefined {
   const [first] = queue
   if (!first) return undefined

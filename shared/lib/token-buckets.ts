@@ -1,6 +1,6 @@
 /**
- * Number of buckets at which the least recently used one is dropped. The owner of a dropped bucket gets a
- * full one.
+ * Maximum number of buckets. At this limit, the least recently used bucket is dropped, and its owner gets a
+ * full bucket on the next use.
  */
 const maxOwners = 10_000
 /** Buckets count thousandths of a token, so that each millisecond adds `perSecond` units. */
@@ -28,7 +28,7 @@ export class TokenBuckets {
     this.now = now
   }
 
-  /** If no token is available, returns the milliseconds until one is. */
+  /** Takes one token. If no token is available, returns the milliseconds until the next one. */
   take(owner: string): { remaining: number } | { waitMs: number } {
     const { burst, perSecond } = this.rate
     const bucket = this.refilled(owner)
@@ -39,7 +39,7 @@ export class TokenBuckets {
   }
 
   /**
-   * The bucket may become negative.
+   * Takes tokens, even if the bucket becomes negative.
    * @param tokens a negative number puts tokens back
    * @returns the milliseconds until the bucket is no longer negative, or 0
    */

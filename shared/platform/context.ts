@@ -11,7 +11,10 @@ import type { Settings } from './settings.ts'
 
 export type Context = ReturnType<typeof openContext>
 
-/** Does not wait for PostgreSQL or Redis, which may become available later. */
+/**
+ * Opens the connections of a process. Does not wait for PostgreSQL or Redis, which may become available
+ * later.
+ */
 export function openContext(role: 'api' | 'worker', settings: Settings) {
   const log = openLog(role, settings.logLevel)
   const redis = connectRedis(settings.redisUrl, 'fail-fast', log)
@@ -43,12 +46,12 @@ export function openContext(role: 'api' | 'worker', settings: Settings) {
 }
 
 const checkEveryMs = 10_000
-/** A restart would not fix invalid settings. */
+/** Exit code for invalid settings, which a restart would not fix. */
 const wrongSettingsCode = 2
 
 /**
- * Evictions lose jobs, so the process exits if the first check finds that Redis may evict keys. Later
- * findings are only logged and reported by /readyz.
+ * Checks regularly whether Redis may evict keys, because evictions lose jobs. The process exits if the first
+ * check finds a problem. Later findings are only logged and reported by /readyz.
  * @returns a function that stops the checks
  */
 function watchEvictionPolicy(redis: Redis, log: Logger): () => void {

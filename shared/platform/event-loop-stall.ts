@@ -1,6 +1,6 @@
 /**
- * After an event-loop stall, a late response does not mean that the peer is dead. Peers may consider this
- * process lost.
+ * Detects event-loop stalls. After a stall, a late response does not mean that the peer is dead, and peers
+ * may consider this process lost.
  */
 import { setImmediate } from 'node:timers/promises'
 
@@ -23,7 +23,10 @@ function tick(): void {
   stalls = [...stalls.filter(({ endedAt }) => now - endedAt < rememberMs), { endedAt: now, ms }]
 }
 
-/** @param since a value of performance.now() from the last minute; older stalls are forgotten */
+/**
+ * Returns whether a stall of at least `ms` milliseconds has ended since a given time.
+ * @param since a value of performance.now() from the last minute; older stalls are forgotten
+ */
 export function wasStalled(since: number, ms: number = minMs): boolean {
   tick()
   return stalls.some((stall) => stall.endedAt > since && stall.ms >= ms)

@@ -1,6 +1,7 @@
 /**
- * Rows in PostgreSQL are authoritative, so a job may run twice, late or never. BullMQ generates the job IDs,
- * because it ignores a new job with the ID of a retained one.
+ * Jobs for the workers. Rows in PostgreSQL are authoritative, so a job may run twice, late or never. BullMQ
+ * generates the job IDs: with a fixed ID, a new job would be ignored while an earlier job with this ID is
+ * retained.
  */
 import { type JobsOptions, Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
@@ -37,8 +38,8 @@ export interface JobQueue {
  */
 export function openQueue(redis: Redis): JobQueue {
   let opening: Promise<Queue> | undefined
-  // Opens the queue at the first use, and again after a failure. BullMQ queries the Redis version only once,
-  // and the queue stays unusable if this query fails.
+  // Opens the queue on first use, and again after a failure. BullMQ queries the Redis version only once, and
+  // the queue stays unusable if this query fails.
   const open = async () => {
     if (!opening && redis.status !== 'ready') throw unavailable('Redis is unavailable. Try again.')
     opening ??= openReady(redis).catch((error) => {

@@ -1,6 +1,6 @@
 /**
  * Each kind of process gets only the keys that it needs, so that a compromised process does not reveal the
- * others.
+ * other keys.
  */
 import { publicKeyOf, rpcKeyOf } from './seal.ts'
 
@@ -23,7 +23,7 @@ export function keysOfApi({ SECRETS_KEY, RPC_KEY }: Pick<Keys, 'SECRETS_KEY' | '
   }
 }
 
-/** A key that the process must not have is undefined. */
+/** Returns the keys for one kind of process. Keys that the process must not have are undefined. */
 export function keysFor(kind: 'api' | 'worker', keys: Keys): Record<string, string | undefined> {
   const { RPC_KEY, SECRETS_PUBLIC_KEY } = keysOfApi(keys)
   return kind === 'api'

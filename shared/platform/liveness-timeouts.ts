@@ -30,14 +30,15 @@ export interface LivenessTimeouts {
   /** Maximum time until the cluster responds to a worker's ping. The ping delays the worker's heartbeat. */
   ping: number
   /**
-   * Interval between pings on a connection to a pod. A shorter one would make a busy API server look dead.
+   * Interval between pings on a connection to a pod. A shorter interval would make a busy API server appear
+   * dead.
    */
   keepAlive: number
   /** Maximum time until a shell in a pod responds. After that, its connection is considered half-open. */
   shell: number
   /** How long a command waits for an unresponsive slot before another slot is opened. */
   slot: number
-  /** Additional time that every call is allowed, for pods that respond slowly. */
+  /** Additional time allowed for every call, because pods may respond slowly. */
   longer: number
 }
 
@@ -55,7 +56,7 @@ export function livenessTimeoutsOf(seconds: number): LivenessTimeouts {
     keepAlive: share(5 / 3),
     shell: share(5 / 3),
     slot: share(1),
-    // With the default setting, callers allow 20 s. The 20 s grow in proportion to the setting.
+    // With the default setting, callers allow 20 s. This time grows in proportion to the setting.
     longer: Math.max(0, Math.round((seconds / defaultSeconds - 1) * 20_000)),
   }
 }

@@ -38,13 +38,13 @@ function describeError(error: unknown) {
 }
 
 const repeatMs = 10_000
-/** At this limit, all causes are forgotten and might be logged again. */
+/** Maximum number of remembered causes. At this limit, all causes are forgotten and may be logged again. */
 const maxCauses = 1_000
 const causes = new Map<string, { loggedAt: number; repeated: number }>()
 
 /**
- * For errors that a single cause, such as a cluster outage, can repeat for every pod. Each message and cause
- * is logged at most once in ten seconds, with the number of suppressed lines in `repeated`.
+ * Logs an error that a single cause, such as a cluster outage, can repeat for every pod. Each combination of
+ * message and cause is logged at most once every ten seconds. `repeated` is the number of suppressed lines.
  */
 export function logRepeatable(
   log: Logger,

@@ -1,6 +1,7 @@
 /**
- * Bytes are reserved before they are allocated. Command output is counted but never refused, because workers
- * drop old output instead (workers/exec/registry.ts).
+ * Limits the memory used by each account and by all accounts. Bytes are reserved before they are allocated.
+ * Command output is counted but never refused, because workers drop old output instead
+ * (workers/exec/registry.ts).
  */
 import type { Logger } from './log.ts'
 import { Problem, unavailable } from './problem.ts'
@@ -27,8 +28,8 @@ const streamBytes = 128 * 1024
 /** Fraction of an account's limit that all unauthenticated requests share. A sign-up needs a few KiB. */
 const unauthenticatedShare = 1 / 4
 /**
- * Fraction by which the accounts' total may exceed the limit of the process. Above the limit, the account that
- * uses the most is refused.
+ * Fraction by which the accounts' total may exceed the limit of the process. Above the limit, the account
+ * that uses the most memory is refused.
  */
 const reserveShare = 1 / 4
 const logEveryMs = 10_000

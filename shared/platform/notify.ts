@@ -1,4 +1,4 @@
-/** Waiting code also polls, so a lost notification only adds latency. */
+/** Notifications between processes. Waiting code also polls, so a lost notification only adds latency. */
 import { addAbortListener } from 'node:events'
 import type { Redis } from 'ioredis'
 

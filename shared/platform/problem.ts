@@ -6,7 +6,7 @@ export interface ProblemExtras {
   retryAfterSeconds?: number
   members?: Record<string, unknown>
   cause?: unknown
-  /** Cause that metrics report. Clients do not receive it. */
+  /** Cause of the error, reported in metrics but not to clients. */
   reason?: 'no_worker' | 'cluster_unreachable' | 'cluster_misconfigured' | undefined
 }
 
@@ -35,7 +35,7 @@ const retrySeconds = 2
 export const unavailable = (detail: string, cause?: unknown, members: Record<string, unknown> = {}) =>
   new Problem('unavailable', detail, { retryAfterSeconds: retrySeconds, cause, members })
 
-/** For requests to create a sandbox while no worker can create one. */
+/** Returns the error for create requests while no worker can create a sandbox. */
 export const cannotCreate = (reason: NonNullable<ProblemExtras['reason']>, detail: string) =>
   new Problem('unavailable', detail, { retryAfterSeconds: retrySeconds, reason })
 

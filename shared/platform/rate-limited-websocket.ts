@@ -8,8 +8,8 @@ import type { TokenBuckets } from '../lib/token-buckets.ts'
 const pongIntervalMs = 10
 
 /**
- * Pauses while its owner exceeds the frame rate limit. Frames that have already been read from the socket, up
- * to 100 KiB, are still emitted.
+ * A WebSocket that pauses while its owner exceeds the frame rate limit. Frames that have already been read
+ * from the socket, up to 100 KiB, are still emitted.
  *
  * Requires `allowSynchronousEvents: false`, which emits one frame per event-loop iteration.
  */
@@ -17,8 +17,8 @@ export class RateLimitedWebSocket extends WebSocket {
   private readonly pauseReasons = new Set<'rate' | 'reader'>()
 
   /**
-   * RFC 6455 permits answering only the latest ping. A client would process thousands of pongs in one
-   * event-loop iteration.
+   * Answers only the latest ping, as RFC 6455 permits. Otherwise, a client could have to process thousands of
+   * pongs in one event-loop iteration.
    *
    * Requires `autoPong: false`.
    */

@@ -3,19 +3,19 @@ import type { Logger } from './log.ts'
 
 /** Time without data after which a connection is replaced. No command blocks for this long. */
 const livenessMs = 3_000
-/** Heartbeats detect an outage or failover before a request fails. */
+/** Interval between heartbeats, which detect an outage or failover before a request fails. */
 const heartbeatMs = 1_000
 /**
- * Each heartbeat deletes this key. The key never exists, but a replica rejects the command and thereby reveals
- * that it is a replica.
+ * Each heartbeat deletes this key, which never exists. A replica rejects the command, which reveals that the
+ * server is no longer a primary.
  */
 const heartbeatKey = 'sandlot:beat'
 
 type OutageMode = 'fail-fast' | 'retry'
 
 /**
- * A connection is replaced after 4 s of silence, and immediately if the server is no longer a primary.
- * Commands without a reply are sent again on the new connection.
+ * Connects to Redis. A connection is replaced after 4 s of silence, and immediately if the server is no
+ * longer a primary. Commands without a reply are sent again on the new connection.
  * @param url `redis://…`, `rediss://…`, or `unix:///path`, to which `?db=N` can be added
  * @param mode while Redis is unavailable, commands fail immediately (`fail-fast`) or wait (`retry`)
  */

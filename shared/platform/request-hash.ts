@@ -1,5 +1,6 @@
 /**
- * A hash is keyed with RPC_KEY, so a reader of the database cannot use it to guess a password in the request.
+ * Hashes requests. Each hash is keyed with RPC_KEY, so that a reader of the database cannot use it to guess a
+ * password in the request.
  */
 import { createHmac } from 'node:crypto'
 import { deriveKey } from './seal.ts'

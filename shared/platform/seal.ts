@@ -21,7 +21,7 @@ const formats = { toPublicKey: 2, underRpcKey: 3 }
 const bytes = { keyId: 4, publicKey: 32, iv: 12, tag: 16 }
 
 export interface Sealer {
-  /** @param context what the string belongs to, such as `sandbox-env sbx_…`; `open` needs the same context */
+  /** @param context what the string belongs to, such as `sandbox-env sbx_…`; `open` needs the same value */
   seal(text: string, context: string): Buffer
 }
 
@@ -31,7 +31,7 @@ export interface Opener {
 }
 
 /**
- * For secrets and environments.
+ * Returns a sealer for secrets and environments.
  * @param publicKey SECRETS_PUBLIC_KEY
  */
 export function makeSealer(publicKey: string): Sealer {
@@ -53,7 +53,7 @@ export function makeSealer(publicKey: string): Sealer {
 }
 
 /**
- * For secrets and environments.
+ * Returns an opener for secrets and environments.
  * @param secrets all values of SECRETS_KEY
  */
 export function makeOpener(secrets: readonly string[]): Opener {
@@ -74,7 +74,7 @@ export function makeOpener(secrets: readonly string[]): Opener {
 }
 
 /**
- * For command lines.
+ * Returns a sealer and opener for command lines.
  * @param secrets all values of RPC_KEY; the first one seals, and each can open
  */
 export function makeBox(secrets: readonly string[]): Sealer & Opener {
@@ -96,11 +96,11 @@ export function makeBox(secrets: readonly string[]): Sealer & Opener {
   }
 }
 
-/** The key reveals nothing about the keys for other purposes. */
+/** Derives a key for one purpose. The key reveals nothing about the keys for other purposes. */
 export const deriveKey = (secret: string, purpose: string): Buffer =>
   Buffer.from(hkdfSync('sha256', secret, '', purpose, 32))
 
-/** The default RPC_KEY reveals nothing about SECRETS_KEY. */
+/** Returns the default RPC_KEY, which reveals nothing about SECRETS_KEY. */
 export const rpcKeyOf = (secretsKey: string): string =>
   deriveKey(secretsKey, 'sandlot calls key').toString('base64url')
 
@@ -127,7 +127,10 @@ const publicKeyFrom = (raw: Buffer): KeyObject =>
 const rawOf = (key: KeyObject): Buffer =>
   key.export({ format: 'der', type: 'spki' }).subarray(der.public.length)
 
-/** The key and IV never repeat, because each string is sealed with a new key pair. */
+/**
+ * Derives the key and IV for one string. They never repeat, because each string is sealed with a new key
+ * pair.
+ */
 function agree(ours: KeyObject, theirs: KeyObject, onceRaw: Buffer, raw: Buffer) {
   const shared = diffieHellman({ privateKey: ours, publicKey: theirs })
   const salt = Buffer.concat([onceRaw, raw])

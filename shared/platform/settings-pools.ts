@@ -21,7 +21,7 @@ export interface PoolSettings {
   WARM_POOLS: z.output<typeof poolEntry>[]
 }
 
-/** `WARM_POOL_SIZE` applies to the default image. */
+/** Returns the warm pools by image. `WARM_POOL_SIZE` applies to the default image. */
 export function readPools({ WARM_POOL_SIZE: size, WARM_POOLS }: PoolSettings, defaultImage: string) {
   const pools = new Map<string, PoolSize>()
   if (size > 0) pools.set(defaultImage, { min: size, max: size })
@@ -29,7 +29,9 @@ export function readPools({ WARM_POOL_SIZE: size, WARM_POOLS }: PoolSettings, de
   return pools
 }
 
-/** Returns undefined if the pool settings agree with each other and with SANDBOX_IMAGES. */
+/**
+ * Returns an error message, or undefined if the pool settings agree with each other and with SANDBOX_IMAGES.
+ */
 export function poolsProblem(
   { WARM_POOL_SIZE, WARM_POOLS }: PoolSettings,
   { image, images }: { image: string; images: readonly string[] },

@@ -249,42 +249,49 @@ const pools = {
 }
 
 const limits = {
-  QUOTA_CONCURRENT_SANDBOXES: whole.min(0).default(2).describe('Concurrent sandboxes per account.'),
+  QUOTA_CONCURRENT_SANDBOXES: whole
+    .min(0)
+    .default(2)
+    .describe('The maximum number of concurrent sandboxes per account.'),
   QUOTA_SANDBOX_HOURS_PER_MONTH: z.coerce
     .number()
     .min(0)
     .default(20)
-    .describe('Sandbox-hours per account per month.'),
+    .describe('The maximum number of sandbox-hours per account per month.'),
   RATE_SANDBOX_OPS_PER_MINUTE: perMinute
     .default(120)
-    .describe('Commands and file operations per account per minute.'),
+    .describe('The maximum number of commands and file operations per account per minute.'),
   RATE_SANDBOX_LIFECYCLE_PER_MINUTE: perMinute
     .default(20)
-    .describe('Requests that create or destroy sandboxes, per account per minute.'),
+    .describe('The maximum number of requests per account per minute that create or destroy sandboxes.'),
   RATE_CONNECTIONS_PER_MINUTE: perMinute
     .default(600)
-    .describe('Connections to sandbox ports per account per minute.'),
+    .describe('The maximum number of connections to sandbox ports per account per minute.'),
   RATE_READS_PER_MINUTE: perMinute
     .default(600)
     .describe(
-      'Requests that read sandboxes, lists or the account, per account per minute. Each API process counts separately, so N processes allow N times as many.',
+      'The maximum number of requests per account per minute that read sandboxes, lists or the account. Each API process counts separately, so N processes allow N times as many.',
     ),
   RATE_CHANGES_PER_MINUTE: perMinute
     .default(60)
     .describe(
-      'Requests that change API keys, secrets, the allowlist or the fields of a sandbox, per account per minute. Each API process counts separately, so N processes allow N times as many.',
+      "The maximum number of requests per account per minute that change API keys, secrets, the allowlist or a sandbox's fields. Each API process counts separately, so N processes allow N times as many.",
     ),
   RATE_MCP_PER_MINUTE: perMinute
     .default(300)
     .describe(
-      'Messages to `/v1/mcp` per account per minute. A tool call also counts toward the limit of the route that it uses.',
+      'The maximum number of messages to `/v1/mcp` per account per minute. A tool call also counts toward the limit of the route that it uses.',
     ),
-  RATE_SIGNUP_PER_MINUTE: perMinute.default(5).describe('Sign-ups per IP address per minute.'),
-  RATE_LOGIN_PER_MINUTE: perMinute.default(10).describe('Logins per IP address per minute.'),
+  RATE_SIGNUP_PER_MINUTE: perMinute
+    .default(5)
+    .describe('The maximum number of sign-ups per IP address per minute.'),
+  RATE_LOGIN_PER_MINUTE: perMinute
+    .default(10)
+    .describe('The maximum number of logins per IP address per minute.'),
   RATE_LOGIN_ACCOUNT_PER_MINUTE: perMinute
     .default(10)
     .describe(
-      'Logins per email address per minute, across all IP addresses. An IP address from which the account has logged in before is counted separately.',
+      'The maximum number of logins per email address per minute, across all IP addresses. Logins from an address that the account has used before are counted separately.',
     ),
 }
 

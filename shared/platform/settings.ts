@@ -1,4 +1,4 @@
-/** No other code of the API or the workers reads `process.env`. */
+/** Reads the settings. No other code in the API or the workers reads `process.env`. */
 import { resolve } from 'node:path'
 import type * as z from 'zod'
 import { livenessTimeoutsOf } from './liveness-timeouts.ts'
@@ -26,7 +26,7 @@ export type Role = 'api' | 'worker'
 
 type EnvironmentValues = z.output<typeof Environment>
 
-/** Required keys depend on the kind of process. */
+/** Returns the required keys that are not set. Which keys are required depends on the kind of process. */
 function missingKeys(role: Role, env: EnvironmentValues): (keyof EnvironmentValues)[] {
   const needed: (keyof EnvironmentValues)[] =
     role === 'worker'

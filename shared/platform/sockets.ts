@@ -24,7 +24,8 @@ const unreadBody = { ms: 15_000, parsedBytes: 256 * 1024, bytes: 64 * 1024 * 102
 const unansweredOf = new WeakMap<Socket, number>()
 
 /**
- * Must be called before anything else handles the request.
+ * Limits a connection's unanswered requests and a request's body. Must be called before anything else handles
+ * the request.
  * @returns false if the connection has been destroyed, for example because it had more than 8 unanswered
  *   requests
  */
@@ -59,8 +60,8 @@ const hasBody = ({ headers }: IncomingMessage): boolean =>
   'transfer-encoding' in headers || 'content-length' in headers
 
 /**
- * Stops Node's HTTP parser, which otherwise creates requests from the last read after its socket is
- * destroyed. Returning 2 signals a protocol upgrade, which stops the parser.
+ * Stops Node's HTTP parser. Even after its socket is destroyed, the parser would otherwise create requests
+ * from the last read. Returning 2 signals a protocol upgrade, which stops the parser.
  */
 function stopParsing(socket: Socket): void {
   const { parser } = socket as Socket & { parser?: { onIncoming: () => number } }
@@ -132,7 +133,7 @@ function limitUnreadBody(request: IncomingMessage, response: ServerResponse): vo
   })
 }
 
-/** For a socket that Node's HTTP server no longer manages. Pending bytes are sent first. */
+/** Closes a socket that Node's HTTP server no longer manages, after sending its pending bytes. */
 export function closeGracefully(socket: Duplex): void {
   if (socket.destroyed) return
   socket.on('error', () => socket.destroy())

@@ -1,5 +1,5 @@
 /**
- * Thread that stall.ts starts. It measures time by its own ticks, so a suspension of the machine does not
+ * Thread started by stall.ts. It measures time by its own ticks, so a suspension of the machine does not
  * count as a stall.
  */
 import { write } from 'node:fs'

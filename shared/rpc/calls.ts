@@ -138,10 +138,10 @@ export const nameAt = (path: string) => /^\/(?:calls|streams)\/(\w+)$/.exec(path
 export const attachPath = '/attach'
 export const portPath = '/port'
 
-/** Contains a stream's arguments as base64url-encoded JSON when the body is the client's data. */
+/** Header that contains a stream's arguments as base64url-encoded JSON when the body is the client's data. */
 export const argsHeader = 'x-sandlot-args'
 export const accountHeader = 'x-sandlot-account'
-/** Time after which the API considers an unresponsive worker lost. */
+/** Header with the time after which the API considers an unresponsive worker lost. */
 export const livenessTimeoutHeader = 'x-sandlot-liveness-timeout-ms'
 export const problemHeader = 'x-sandlot-problem'
 
@@ -153,7 +153,7 @@ export interface CallProblem {
 }
 
 /**
- * The request's Idempotency-Key belongs to a command on another worker, which the fields `exec_id` and
- * `worker_id` name. The client never sees this code.
+ * Error code: the request's Idempotency-Key belongs to a command on another worker. The fields `exec_id` and
+ * `worker_id` identify the command and the worker. The client never receives this code.
  */
 export const execElsewhere = 'exec_elsewhere'

@@ -28,7 +28,7 @@ export const openCallAgent = (options: AgentOptions = {}): Agent =>
   // Without a certificate, there is no host name to check. The pre-shared key authenticates the worker.
   new Agent({ ...options, ...suite, checkServerIdentity: () => undefined, maxCachedSessions: 0 })
 
-/** With these request options, the TLS handshake fails with any other worker. */
+/** Returns request options for calls to one worker. With any other worker, the TLS handshake fails. */
 export function provenTo({ id, secret }: Callee): RequestOptions {
   const options = { pskCallback: () => ({ identity: keyName(secret), psk: keyOf(secret, id) }) }
   return options as RequestOptions

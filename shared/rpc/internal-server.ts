@@ -82,7 +82,7 @@ async function stateOf(check: HealthCheck): Promise<string> {
   }
 }
 
-/** If a query fails, its metrics keep their old values. */
+/** Sends the metrics. If a query fails, its metrics keep their old values. */
 async function sendMetrics(
   context: Context,
   checks: Record<string, HealthCheck>,
@@ -127,7 +127,7 @@ export const workerChecks = (context: Context): Record<string, HealthCheck> => (
 
 /**
  * @param setting name of the port's setting, for the error message
- * @returns the port; for port 0, the one that the kernel chose
+ * @returns the port; for port 0, the port chosen by the kernel
  * @throws {SettingsError} if the address is invalid or already in use
  */
 export async function listen(

@@ -12,7 +12,10 @@ import type { Context } from '../platform/context.ts'
 import { deriveKey, publicKeyOf } from '../platform/seal.ts'
 import type { Role, Settings } from '../platform/settings.ts'
 
-/** For SECRETS_KEY, the API publishes its public key's fingerprint. */
+/**
+ * Keys whose fingerprints are published. For SECRETS_KEY, the API publishes the fingerprint of its public
+ * key.
+ */
 export const keyNames = ['JWT_SECRET', 'SECRETS_KEY', 'RPC_KEY'] as const
 export type KeyName = (typeof keyNames)[number]
 

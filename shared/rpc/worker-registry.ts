@@ -59,6 +59,7 @@ const listScript = `
   return live`
 
 /**
+ * Registers a worker or renews its entry.
  * @param secrets all values of RPC_KEY; the entry is signed under each, so that a reader needs only one of
  *   them
  */
@@ -76,7 +77,7 @@ export const withdrawWorker = async (redis: Redis, id: string): Promise<void> =>
   await redis.hdel(key, id)
 }
 
-/** Skips entries with an invalid signature or an old timestamp. */
+/** Returns the live workers. Entries with an invalid signature or an old timestamp are skipped. */
 export async function listWorkers({
   redis,
   settings,
@@ -143,7 +144,7 @@ export const takesCalls = ({ isDraining }: WorkerEntry): boolean => !isDraining
  * Orders workers by rendezvous hashing, so that all processes compute the same order. The first worker is the
  * sandbox's slot owner.
  *
- * Only the end of the ID is hashed, which a sandbox shares with the warm pod that it claimed.
+ * Only the end of the ID is hashed. A sandbox and the warm pod that it claimed have the same end.
  * @param id a sandbox ID or the name of a warm pod
  */
 export function inOrderFor<W extends WorkerEntry>(id: string, workers: W[]): W[] {

@@ -1,4 +1,4 @@
-/** Migrations create the tables, indexes and check constraints. */
+/** Entities for all tables. Migrations create the tables, indexes and check constraints. */
 import type { InferKyselyDB } from '@mikro-orm/postgresql'
 import { Account } from './account.ts'
 import { ApiKey } from './api-key.ts'

@@ -12,11 +12,14 @@ export const Sandbox = defineEntity({
     image: p.text(),
     metadata: p.json<Record<string, string>>().defaultRaw(`'{}'`),
     sealed_env: p.blob().$type<Buffer>().nullable(),
-    /** Keyed hash of the environment. Null without an environment, and in rows of the version that stored no hash. */
+    /**
+     * Keyed hash of the environment. Null if there is no environment, and in rows from a version that stored
+     * no hash.
+     */
     env_hash: p.blob().$type<Buffer>().nullable(),
     created_at: p.datetime(3),
     expires_at: p.datetime(3),
-    /** The latest permitted `expires_at`. Null in rows of the version that did not permit extensions. */
+    /** The latest permitted `expires_at`. Null in rows from a version that did not permit extensions. */
     max_expires_at: p.datetime(3).nullable(),
     idle_timeout_seconds: p.integer().nullable(),
     /** When the sandbox was last in use. Recorded only for sandboxes with an idle timeout. */
@@ -29,7 +32,7 @@ export const Sandbox = defineEntity({
     pod_uid: p.text().nullable(),
     pod_since: p.datetime(3).nullable(),
     claim: p.text().$type<'unused' | 'used' | 'replaced'>().nullable(),
-    /** Start and end of the billed time in an earlier warm pod, which died unused and was replaced. */
+    /** Start and end of the time billed for an earlier warm pod, which died unused and was replaced. */
     first_ready_at: p.datetime(3).nullable(),
     first_ended_at: p.datetime(3).nullable(),
     reaped_at: p.datetime(3).nullable(),

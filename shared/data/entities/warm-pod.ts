@@ -10,7 +10,7 @@ export const WarmPod = defineEntity({
     fingerprint: p.text(),
     born_at: p.datetime(3),
     ends_at: p.datetime(3),
-    /** Null while the pod is starting, like `uid`. */
+    /** Null while the pod is starting, as is `uid`. */
     ready_at: p.datetime(3).nullable(),
     uid: p.text().nullable(),
   },
