@@ -26,7 +26,7 @@ const usage = `npm test -- [FILE…] [OPTION…]
 
 File names precede options. All other options are passed to vitest.`
 
-/** If more files fail, flakiness is unlikely to be the cause. */
+/** Maximum number of failed files to run again. If more files fail, flakiness is unlikely to be the cause. */
 const maxRetriedFiles = 5
 
 /**
@@ -104,7 +104,7 @@ function changedFiles() {
   return execFileSync('git', git, { cwd: root, encoding: 'utf8' }).split('\n')
 }
 
-/** Repeats files to find flaky tests. Failed files are not retried. */
+/** Runs the files several times to find flaky tests. Failed files are not retried. */
 async function runRounds(args, times, firstSeed) {
   const folder = mkdtempSync(join(tmpdir(), 'sandlot-rounds-'))
   const total = { passed: 0, failed: 0, skipped: 0 }

@@ -39,7 +39,7 @@ function describe(folder) {
   return `\n${'='.repeat(80)}\n${name} ${version} (${license})\n\n${texts.join('\n\n')}\n`
 }
 
-/** For packages that name a license in package.json, but include no license file. */
+/** Returns a notice for a package that names a license in package.json, but includes no license file. */
 function named({ name, license, author }) {
   const owner = author?.name ?? author ?? `the authors of ${name}`
   if (license === 'MIT') return `Copyright (c) ${owner}\n\n${mit}`

@@ -43,7 +43,10 @@ async function readPackage(name: string): Promise<{ entries: Entry[]; part: Part
   }
 }
 
-/** All GCC packages share one license file, and slim Debian images omit the links to that file. */
+/**
+ * Returns the text of a package's license. All GCC packages share one license file, and slim Debian images
+ * omit the links to that file.
+ */
 function readCopyright(name: string, status: string): Buffer {
   const base = /\bgcc-\d+-base\b/.exec(status) ?? []
   const place = [name, ...base].map((each) => `/usr/share/doc/${each}/copyright`).find(existsSync)
@@ -54,7 +57,10 @@ function readCopyright(name: string, status: string): Buffer {
   return readFileSync(place)
 }
 
-/** In the image, /lib is a link to /usr/lib, as in current Debian releases. */
+/**
+ * Returns the image's entry for a library. In the image, /lib is a link to /usr/lib, as in current Debian
+ * releases.
+ */
 function readLibrary(path: string): Entry {
   const place = path.replace(/^\/(usr\/)?/, 'usr/')
   if (lstatSync(path).isSymbolicLink()) return { path: place, link: readlinkSync(path) }

@@ -81,7 +81,10 @@ function launch(service: Service, watchdog: Watchdog): RunningService {
   }
 }
 
-/** Signal 0 only checks that the process group exists. Returns false if the group is gone. */
+/**
+ * Sends a signal to a process group; signal 0 only checks that the group exists. Returns false if the group
+ * is gone.
+ */
 export function signalGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(-pid, signal)

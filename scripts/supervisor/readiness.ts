@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 const reportAfterMs = 20_000
 
-/** Waits until /readyz returns 200. After 20 s, prints the reason once. */
+/** Waits until /readyz returns 200. If this takes longer than 20 s, reports the reason once. */
 export async function waitUntilReady(host: string, port: string, report: (line: string) => void) {
   const address = ['0.0.0.0', '::'].includes(host) ? '127.0.0.1' : host
   const url = `http://${address.includes(':') ? `[${address}]` : address}:${port}/readyz`

@@ -60,7 +60,7 @@ function whole(name: string, text: string | number, max: number): number {
 export const secretFile = (name: 'JWT_SECRET' | 'SECRETS_KEY', dataFolder: string): string =>
   join(dataFolder, name.toLowerCase().replace('_', '-'))
 
-/** Generated keys are stored in a file that only its owner can read. */
+/** Returns the configured key, or a generated key from a file that only its owner can read. */
 function keepSecret(name: 'JWT_SECRET' | 'SECRETS_KEY', dataFolder: string): string {
   const given = process.env[name]
   if (given) return given
@@ -84,7 +84,7 @@ export function keyEnvironment(kind: string, dataFolder: string): Record<string,
   return kind === 'worker' ? { ...keys, KUBECONFIG: process.env.KUBECONFIG } : keys
 }
 
-/** The environment of all processes, without keys and ports. */
+/** The environment of all processes, without keys or ports. */
 export function childEnvironment(
   settings: StackSettings,
   { databaseUrl, redisUrl, bwrap }: FoundServices,

@@ -186,7 +186,10 @@ export class KubernetesDriver implements Driver {
   }
 }
 
-/** Does nothing if this credential, like the one from `npm run cluster`, cannot read the nodes' settings. */
+/**
+ * Warns of missing process and file limits. Does nothing if this credential, like the one from `npm run
+ * cluster`, cannot read the nodes' settings.
+ */
 async function warnOfNodes(connection: ClusterConnection, pids: number, log: Logger): Promise<void> {
   try {
     for (const gap of await examineNodes(connection, pids)) log.warn(gap)

@@ -1,6 +1,6 @@
 /**
- * Only the kubelet's configuration can limit a pod's processes and files. Pods have no field for these
- * limits.
+ * Checks that nodes limit a pod's processes and files. Only the kubelet's configuration can set these limits,
+ * because pods have no fields for them.
  */
 import { CoreV1Api } from '@kubernetes/client-node'
 import pLimit from 'p-limit'
