@@ -52,7 +52,7 @@ export class ProcessOutput {
     connection.pause()
   }
 
-  /** Buffered output can still be read. */
+  /** Ends the stream. Buffered output can still be read. */
   end(): void {
     if (this.isOver || this.stream.destroyed) return
     this.isOver = true

@@ -48,12 +48,13 @@ export async function attach(worker: ExecContext, args: OneExec): Promise<Opened
 const maxWaiting = 8 * 1024 * 1024
 /**
  * Memory in the account's budget that attached stdin must leave free. Other requests need this memory, such
- * as one that makes the command read its stdin.
+ * as a request that makes the command read its stdin.
  */
 const headroom = 256 * 1024
 
 /**
- * While the account's memory budget is exhausted, the socket is paused after each message.
+ * Connects a WebSocket to a command. While the account's memory budget is exhausted, the socket is paused
+ * after each message.
  * @param held counts the pending stdin toward the memory budget
  */
 function serve(command: Command, socket: WebSocket, held: Reservation) {
@@ -157,7 +158,7 @@ async function sendOutput(command: Command, socket: WebSocket): Promise<void> {
     const item = await reader.next()
     if (!item || reader.isAbsent) return
     if (item.kind === 'end') break
-    // After a broken connection, the command waits for this reader until the grace period is over.
+    // After the connection has broken, the command waits for this reader until the grace period is over.
     if (!(await send(socket, frameOf(item)))) return
   }
   // This close code makes clients reattach, so that they receive the exit status once it has been committed.

@@ -38,7 +38,8 @@ export class AttachedClients {
   attach(from?: OutputOffset): Reader {
     this.arrive()
     const reader = this.command.log.read(from)
-    // This reader replaces the one of the broken connection, so the command no longer blocks on that one.
+    // The new reader replaces the reader of the broken connection, so the command no longer blocks on the old
+    // reader.
     if (from) this.findFormer(from)?.leave()
     return reader
   }

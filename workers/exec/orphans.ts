@@ -1,7 +1,8 @@
 /**
- * Kills orphans: commands whose worker is gone. The reconciler kills orphans and records them as lost.
+ * Finds orphans, which are commands whose worker is gone. The reconciler kills orphans and records them as
+ * lost.
  *
- * A worker is gone if it is not registered in Redis and does not respond. A worker that only lost its
+ * A worker is gone if it is not registered in Redis and does not respond. A worker that has only lost its
  * connection to Redis keeps its commands.
  */
 import { markEnded, markOrphanLost } from '../../shared/data/exec-writes.ts'
@@ -86,7 +87,8 @@ async function killOrphan({ db, driver, log, metrics }: OrphansContext, orphan: 
 }
 
 /**
- * If the orphan's pid was never recorded, the only process that can exist is the waiting shell of a terminal.
+ * Kills an orphan's processes. If the orphan's pid was never recorded, only a terminal's waiting shell can
+ * exist.
  * @returns false if processes may still be running
  */
 async function killProcesses(driver: Driver, { id, pid, ...orphan }: Orphan): Promise<boolean> {

@@ -131,8 +131,8 @@ const nameOf = (found: Buffer, prefix: Buffer): DisplayPath =>
 const isBelow = (found: Buffer) => found[0] === '.'.charCodeAt(0)
 
 /**
- * As in `grep --include`, a pattern without a slash matches the base name, and a file that the request names
- * is always included.
+ * Parses the `include` pattern. As in `grep --include`, a pattern without a slash matches the base name, and
+ * a file that is named in the request is always included.
  */
 function readInclude(text: string) {
   const pattern = readPattern(text, 'include')

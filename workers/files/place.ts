@@ -202,7 +202,10 @@ export async function writeWhole(
   await runFileScript(worker, call, signal, { text: writeScript, args, stdin, ...more })
 }
 
-/** The words `any` and `none` cannot be confused with a SHA-256 hash. */
+/**
+ * Returns the hashes as arguments of a script. The words `any` and `none` cannot be confused with a SHA-256
+ * hash.
+ */
 const wordsOf = (tags: Tags | undefined) =>
   tags === undefined
     ? ''

@@ -83,7 +83,7 @@ function asText(bytes: Buffer): string | undefined {
   return isUtf8(bytes) && !bytes.includes(0) ? bytes.toString() : undefined
 }
 
-/** A larger file is hashed only if a condition requires it. */
+/** Maximum size of a file that is always hashed. A larger file is hashed only if a condition requires it. */
 const taggedBytes = 1024 * 1024
 
 /**
@@ -104,7 +104,7 @@ read -r first count || exit 0
 if [ "$first" -eq 1 ] && [ "$count" -eq "$size" ]; then exec cat "$f"; fi
 tail -c "+$first" "$f" | head -c "$count"`
 
-/** A slow client slows down the stream. */
+/** Streams the bytes of a file. A slow client slows down the stream. */
 export const readRaw: StreamHandler<'readRaw', SandboxContext> = async (
   args,
   worker,
@@ -198,7 +198,7 @@ if [ "$count" != all ]; then tail -n "+$from" "$f" | head -n "$count"
 else exec tail -n "+$from" "$f"
 fi`
 
-/** Secrets are redacted unless `reveal` is set. */
+/** Streams the lines of a file. Secrets are redacted unless `reveal` is set. */
 export const readShown: StreamHandler<'readShown', SandboxContext> = async (
   args,
   worker,

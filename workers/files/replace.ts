@@ -33,8 +33,8 @@ function maxResultBytes(content: Buffer, { old, new: other, replaceAll }: Replac
 }
 
 /**
- * An LF in `old` matches LF and CR LF, and each replaced line keeps its line ending. If `old` contains CR LF,
- * it is matched verbatim.
+ * Replaces exact text. An LF in `old` matches LF and CR LF, and each replaced line keeps its line ending. If
+ * `old` contains CR LF, it is matched verbatim.
  * @throws {Problem} `edit_no_match`, `edit_not_unique` with the line numbers, or `invalid_request` if the
  *   result is too large
  */
@@ -114,8 +114,8 @@ function* eachMatch(
   for (const byte of needle) if (byte === newline) newlines++
   let [matched, line, work] = [0, 1, 0]
   /**
-   * Number of bytes, not counting ignored CRs, up to `at`, and up to the end of the most recent match whose `start` is
-   * defined.
+   * Number of bytes, not counting ignored CRs, up to `at`, and up to the end of the most recent match that
+   * has a `start`.
    */
   let [passed, apartFrom] = [0, 0]
   for (let at = 0; at < content.length; at++) {

@@ -12,7 +12,7 @@ export class ExecElsewhere extends Error {
   }
 }
 
-/** Omits the message of an internal error. */
+/** Converts an error to an RPC's error response. Omits the message of an internal error. */
 export function problemOf(error: unknown): { status: number; body: CallProblem } {
   if (error instanceof ExecElsewhere) {
     const members = { exec_id: error.known.id, worker_id: error.known.workerId }

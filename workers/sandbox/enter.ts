@@ -40,7 +40,10 @@ export async function enter(
   return enterNow(isReplaced ? await loadSandbox(worker, call) : loaded)
 }
 
-/** Also records that the sandbox is in use, so that it is not destroyed as idle before or during the call. */
+/**
+ * Loads the sandbox. Also records that it is in use, so that it is not destroyed as idle before or during the
+ * call.
+ */
 async function loadSandbox(
   worker: SandboxContext,
   call: { sandboxId: string; accountId: string },

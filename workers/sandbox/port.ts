@@ -9,7 +9,8 @@ import { enter, reachPod, type SandboxContext } from './enter.ts'
 import { limitOpen } from './open-limit.ts'
 
 /**
- * If no process is listening, the WebSocket is accepted and then closed with the reason.
+ * Connects a WebSocket to a port. If no process is listening, the WebSocket is accepted and then closed with
+ * the reason.
  * @throws {Problem} if the connection fails for another reason
  */
 export async function openPort(worker: SandboxContext, args: OnePort): Promise<Opened> {

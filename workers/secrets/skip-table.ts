@@ -3,7 +3,10 @@
 /** Maximum window size in bytes. The longest skip is one byte less than the window. */
 const maxPrefix = 64
 
-/** Returns a table index from seven bits of each of two bytes, which distinguish all ASCII characters. */
+/**
+ * Returns a table index made of seven bits from each of two bytes. Seven bits distinguish all ASCII
+ * characters.
+ */
 const pairAt = (bytes: Uint8Array, last: number): number =>
   ((bytes[last - 1]! & 127) << 7) | (bytes[last]! & 127)
 export const skipTableBytes = 128 * 128

@@ -42,7 +42,7 @@ export class BoundedOutput {
     return this.toBuffer().toString('utf8')
   }
 
-  /** A line with the number of dropped bytes separates the start and the end. */
+  /** Returns the kept bytes. A line with the number of dropped bytes separates the start and the end. */
   toBuffer(): Buffer {
     const [head, tail] = this.parts()
     if (!tail) return head

@@ -1,10 +1,11 @@
 /**
- * All client input in a command's script is single-quoted, and none appears in an argv that the cluster sees.
+ * Builds the scripts that run commands. All client input in a script is single-quoted, and none appears in an
+ * argv that the cluster sees.
  */
 import { posix } from 'node:path'
 import { quote } from '../../shared/contract/shell-words.ts'
 
-/** Paths can be given in bytes, because a path might not be valid UTF-8. */
+/** A path as text or bytes, because a path might not be valid UTF-8. */
 export interface Path {
   path: string | Buffer
 }
@@ -52,7 +53,10 @@ export const shellThatWaits: readonly string[] = [
  */
 const maxLineBytes = 2_048
 
-/** The waiting shell recognizes a length by its first digit; no script begins with a digit. */
+/**
+ * Returns the message that passes a script to a waiting shell. The shell recognizes a length by its first
+ * digit; no script begins with a digit.
+ */
 export function messageFor(script: Buffer): Buffer {
   const isLine = script.length <= maxLineBytes && script.every((byte) => byte >= 0x20 && byte < 0x7f)
   return isLine
@@ -111,8 +115,8 @@ function isExecutable(program: string, path: string | undefined): string {
 }
 
 /**
- * Before the command starts, the script prints the sentinel and the command's pid. Afterwards, the script
- * prints the sentinel on both streams, with the exit status on stdout.
+ * Returns the script that runs a command. Before the command starts, the script prints the sentinel and the
+ * command's pid. Afterwards, it prints the sentinel on both streams, with the exit status on stdout.
  *
  * A background child that keeps the streams open delays neither sentinel.
  * @param sentinel unguessable string that marks the end of the output

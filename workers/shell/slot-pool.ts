@@ -44,7 +44,7 @@ export interface SlotPoolOptions {
   silentMs?: number
 }
 
-/** Slots of a warm pod are stored under the pod's name until it is claimed. */
+/** The slots of one sandbox. A warm pod's slots are stored under the pod's name until it is claimed. */
 interface SandboxSlots {
   sandboxId: string
   pod: PodName
@@ -170,8 +170,7 @@ export class SlotPool {
     !this.isClosed && this.bySandbox.get(slots.sandboxId) === slots
 
   private keep(slots: SandboxSlots, slot: Slot): void {
-    // For a slow sandbox, several attempts can succeed eventually. Slots beyond the limit would be idle
-    // processes.
+    // For a slow sandbox, several attempts may succeed late. Slots beyond the limit would be idle processes.
     if (slots.idle.size >= maxPerSandbox || !this.isCurrent(slots)) {
       slot.close()
       return
@@ -228,8 +227,8 @@ export class SlotPool {
   }
 
   /**
-   * Returns a slot that is already being opened, or opens a new one. If that slot does not respond in time,
-   * opens a second one.
+   * Returns a slot that is already being opened, or opens a new slot. If that slot does not respond in time,
+   * opens a second slot.
    * @throws the error from the last attempt
    */
   private async openNow(slots: SandboxSlots): Promise<Slot> {

@@ -1,5 +1,6 @@
 /**
- * A slot is a shell that waits in a pod for one command. Opening a slot takes most of a command's start time.
+ * A slot is a shell that waits in a pod for one command. Opening a slot accounts for most of the time that a
+ * command takes to start.
  */
 import { randomBytes } from 'node:crypto'
 import { type Readable, Writable } from 'node:stream'
@@ -46,7 +47,8 @@ export interface CommandIo {
 export type CommandExit =
   /**
    * `isCut` is set if stderr ended without its sentinel, so some of stderr may be missing. `inRoot` is set if
-   * the command ran in `/`, because the workspace could not be entered. `startError` is set if it never ran.
+   * the command ran in `/`, because the workspace could not be entered. `startError` is set if the command
+   * never ran.
    */
   | { kind: 'exited'; code: number; isCut?: true; inRoot?: true; startError?: StartError }
   | {
@@ -234,7 +236,7 @@ export class Slot {
 }
 
 /**
- * A start error is reported only if the exit code confirms it.
+ * Converts a command's started line to its start error, which is reported only if the exit code confirms it.
  * @param started a match of {@link startedLine}
  */
 export function describeStart(

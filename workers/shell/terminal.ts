@@ -1,6 +1,6 @@
 /**
- * A terminal echoes its input, and the cluster may log an argv. An ordinary slot therefore writes the command
- * to a file, and a shell in the terminal runs that file.
+ * Runs commands in terminals. A terminal echoes its input, and the cluster may log an argv, so an ordinary
+ * slot writes the command to a file, and a shell in the terminal runs that file.
  *
  * The shell waits until its pid has been recorded, so that every running command can be found. Until then,
  * its argv contains the file's path, by which {@link killWaitingShells} finds a shell whose worker has died.
@@ -112,7 +112,7 @@ async function connect(
 }
 
 /**
- * Does not overwrite an existing file.
+ * Writes a command's script to a file. Does not overwrite an existing file.
  * @returns undefined on success; otherwise an object that names the exhausted resource, if it is known
  */
 async function writeScript(

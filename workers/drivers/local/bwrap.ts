@@ -38,8 +38,8 @@ const pipesBytes = 4096
 export const listenerFd = 3
 
 /**
- * This script of the sandbox's first process restarts the agent whenever the agent exits, and reaps orphans.
- * On SIGUSR1, the script kills all other processes with one signal.
+ * The script that runs as the sandbox's first process. It restarts the agent whenever the agent exits, and
+ * reaps orphans. On SIGUSR1, it kills all other processes with one signal.
  *
  * A shell that cannot fork exits, unless `command` catches the error. After a kill, the sandbox may remain at
  * its process limit until `jobs` has reaped the killed processes.
@@ -86,7 +86,8 @@ function isolate(plan: SandboxPlan, view: SystemView): string[] {
     ...view.shown.filter((path) => !path.startsWith('/usr')).flatMap(show),
     ...view.etc.flatMap(({ source, path }) => ['--ro-bind', source, path]),
     ...['--proc', '/proc', '--dev', '/dev'],
-    // The agent limits its user namespace here. Processes without a capability in it can only read this.
+    // The agent limits its user namespace here. Processes that have no capability in the namespace can only
+    // read these files.
     ...(plan.isolation === 'root' ? ['--bind-try', '/proc/sys/user', '/proc/sys/user'] : []),
     ...tmpfs('/dev/shm'),
     ...tmpfs('/tmp'),
@@ -115,8 +116,8 @@ const lastNamespaceScript = `echo 1 >/proc/sys/user/max_user_namespaces &&
 exec unshare --user --map-user=${sandboxUser} --map-group=${sandboxUser} "$@"`
 
 /**
- * Returns the command prefix that changes the agent's user. The first process must keep its user to die with
- * its parent.
+ * Returns the command prefix that changes the agent's user. The first process must keep its own user, so that
+ * it dies with its parent.
  */
 function becomeUser({ isolation, hostUid }: SandboxPlan): string[] {
   if (hostUid === undefined) return []

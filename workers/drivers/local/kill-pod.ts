@@ -11,14 +11,14 @@ const run = promisify(execFile)
 const pollIntervalMs = 1
 const retryBudgetMs = 2_000
 
-/** Idempotent. The caller must hold the pod's lock. */
+/** Kills a pod and deletes its files. Idempotent. The caller must hold the pod's lock. */
 export async function killPod(directory: string, pod: LocalPod): Promise<void> {
   await endProcesses(directory, pod)
   for (const group of pod.cgroups) await killCgroup(group)
   await removeFiles(directory, pod)
 }
 
-/** The caller must hold the pod's lock. */
+/** Records why a pod is evicted, then kills its processes. The caller must hold the pod's lock. */
 export async function evictPod(directory: string, pod: LocalPod, why: string): Promise<void> {
   await writeFile(join(podFolder(directory, pod.name), 'evicted'), why, { mode: 0o600 })
   await endProcesses(directory, pod)

@@ -16,14 +16,14 @@ export function identify(pid: number): ProcessId | undefined {
 
 export const isAlive = (id: ProcessId): boolean => identify(id.pid)?.started === id.started
 
-/** Does nothing if the process has ended, even if its pid has been reused. */
+/** Kills a process. Does nothing if it has ended, even if its pid has been reused. */
 export function kill(id: ProcessId): void {
   if (!isAlive(id)) return
   killPid(id.pid)
 }
 
 /**
- * Does nothing if the process does not exist.
+ * Kills a process or a process group. Does nothing if it does not exist.
  * @param pid a pid, or the negative ID of a process group
  */
 export function killPid(pid: number): void {

@@ -5,7 +5,7 @@
  * Programs for a different architecture, such as 32-bit programs, do not run.
  */
 
-/** From 424 on, the numbers are the same on both architectures. */
+/** A system call's number on each architecture. From 424 on, the numbers are the same on both. */
 type Numbers = readonly [x64: number | undefined, arm64: number | undefined]
 
 /** These system calls fail with ENOSYS, so that libraries fall back to older calls. */
