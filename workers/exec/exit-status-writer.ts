@@ -99,7 +99,7 @@ export class ExitStatusWriter {
       this.unchecked.delete(end.id)
       if (!isRestored) continue
       this.checkLater(end)
-      this.log.info({ exec_id: end.id }, 'an exit status that the database had lost was written again')
+      this.log.info({ exec_id: end.id }, 'an exit status lost by the database was written again')
     }
   }
 }

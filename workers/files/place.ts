@@ -203,8 +203,8 @@ export async function writeWhole(
 }
 
 /**
- * Returns the hashes as arguments of a script. The words `any` and `none` cannot be confused with a SHA-256
- * hash.
+ * Returns the accepted hashes as an argument of a script. The words `any` and `none` cannot be confused with
+ * a SHA-256 hash.
  */
 const wordsOf = (tags: Tags | undefined) =>
   tags === undefined

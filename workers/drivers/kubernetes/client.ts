@@ -43,7 +43,7 @@ export class ClusterConnection extends KubeConfig {
       throw new SettingsError(
         path === undefined
           ? 'KUBECONFIG is not set, and this process does not run in a Kubernetes pod.'
-          : 'KUBECONFIG has no current context with a cluster.',
+          : 'The kubeconfig has no current context, or its current context does not specify a cluster.',
       )
     }
     return connection

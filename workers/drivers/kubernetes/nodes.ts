@@ -49,7 +49,7 @@ export function listGaps({ podPidsLimit = -1, evictionHard = {} }: KubeletSettin
   if (!Number.parseFloat(evictionHard['nodefs.inodesFree'] ?? '0')) {
     gaps.push(
       'a sandbox may use up all inodes of its disk. Set evictionHard nodefs.inodesFree: 5% for its kubelet, ' +
-        'which then evicts the pod that has the most.',
+        'which then evicts the pod that uses the most inodes.',
     )
   }
   return gaps
