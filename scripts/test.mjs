@@ -96,7 +96,7 @@ async function runGate(names, options, seed) {
 
 const hasFailed = ({ failures }) => failures.length > 0
 
-/** Files that differ from the commit in GATE_BASE, if set. */
+/** Returns the files that differ from the commit in GATE_BASE, if it is set. */
 function changedFiles() {
   const base = process.env.GATE_BASE
   if (!base) return []

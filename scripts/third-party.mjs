@@ -1,4 +1,4 @@
-/** Licenses that must be distributed with a bundle. */
+/** Collects the licenses that must be distributed with a bundle. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from './root.mjs'

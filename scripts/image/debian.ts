@@ -1,11 +1,11 @@
-/** Reads the shared libraries that Node needs from installed Debian packages. */
+/** Reads the shared libraries that Node needs. They come from installed Debian packages. */
 import { existsSync, lstatSync, readFileSync, readlinkSync } from 'node:fs'
 import { findProgram } from '../services/find-program.ts'
 import { run } from '../services/run.ts'
 import type { Part } from './sbom.ts'
 import type { Entry } from './tar.ts'
 
-/** Matches shared libraries, the only files that the server needs from these packages. */
+/** Matches the paths of shared libraries, the only files that the server needs from these packages. */
 const library = /^(?:\/usr)?\/lib(?:64)?\/(?:[\w-]+-linux-gnu\/)?[^/]+\.so\.[\d.]+$/
 
 /**

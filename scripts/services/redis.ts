@@ -23,7 +23,7 @@ const oldest = 7
 export const redisSocket = (socketDir: string) => join(socketDir, 'redis.sock')
 export const redisUrl = (socketDir: string) => `unix://${encodeURI(redisSocket(socketDir))}`
 
-/** Cached, because the search starts three processes. */
+/** Result of the search for Redis. Cached, because the search starts three processes. */
 let found: Promise<DebianProgram> | undefined
 
 /**

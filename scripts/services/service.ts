@@ -10,9 +10,9 @@ export interface Service {
   command: string[]
   environment?: Record<string, string | undefined>
   log: string
-  /** Shuts down gracefully even while clients are connected. */
+  /** Signal that shuts the service down gracefully even while clients are connected. */
   stopSignal: 'SIGINT' | 'SIGTERM'
-  /** True if the process accepts connections. */
+  /** Reports whether the process accepts connections. */
   isReady(pid: number): Promise<boolean>
 }
 

@@ -56,7 +56,9 @@ export async function startApplication(application: Application, watchdog: Watch
   }
 }
 
-/** `exec` makes a simple command replace the shell and report its own exit status. */
+/**
+ * Adds `exec` to a simple command, so that the command replaces the shell and reports its own exit status.
+ */
 function withoutShell(command: string): string {
   return /^[\w./][^;&|<>()`$]*$/.test(command) ? `exec ${command}` : command
 }

@@ -45,7 +45,7 @@ export function readStackSettings(args: string[], dataFolder: string) {
 
 export type StackSettings = ReturnType<typeof readStackSettings>
 
-/** 0 means any free port. */
+/** Reads a port setting. 0 means any free port. */
 function port(setting: 'PORT' | 'INTERNAL_PORT' | 'RPC_PORT') {
   const text = process.env[setting]
   return { first: whole(setting, text || defaults[setting], 65_535), isSet: Boolean(text) }
@@ -73,7 +73,7 @@ function keepSecret(name: 'JWT_SECRET' | 'SECRETS_KEY', dataFolder: string): str
   return readFileSync(file, 'utf8').trim()
 }
 
-/** Environment variables with keys. Only workers receive KUBECONFIG. */
+/** Returns the environment variables that contain keys. Only workers receive KUBECONFIG. */
 export function keyEnvironment(kind: string, dataFolder: string): Record<string, string | undefined> {
   if (kind !== 'api' && kind !== 'worker') return {}
   const keys = keysFor(kind, {

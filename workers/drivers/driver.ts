@@ -113,16 +113,16 @@ export interface TerminalSize {
 }
 
 export interface PodRequest {
-  /** A name is never used for two sandboxes. */
+  /** Name of the pod. A name is never used for two sandboxes. */
   name: string
-  /** Absent for a warm pod. */
+  /** ID of the sandbox. Absent for a warm pod. */
   sandboxId?: string | undefined
   image: string
   /** Seconds from the pod's start to its deadline. The deadline applies even if no worker is running. */
   deadlineSeconds: number
 }
 
-/** `uid` distinguishes pods that have had the same name at different times. */
+/** Identifies a pod. `uid` distinguishes pods that have had the same name at different times. */
 export interface PodName {
   name: string
   uid?: string | undefined
@@ -164,7 +164,7 @@ export interface Process {
   stdout: Readable
   stderr: Readable
   /**
-   * Never rejects. Output can still be read after the process has ended.
+   * Resolves with the exit status, and never rejects. Output can still be read after the process has ended.
    *
    * Kubernetes might not report the exit of a process that left input unread. Close such a process once its
    * exit is known from another source.
@@ -173,7 +173,7 @@ export interface Process {
    * as `lost`. To prove its success, a process has to exit with a different code or print a known string.
    */
   ended: Promise<ProcessExit>
-  /** Undefined without a terminal. Does nothing after the process has ended. */
+  /** Resizes the terminal. Undefined without a terminal. Does nothing after the process has ended. */
   resize?: (size: TerminalSize) => Promise<void>
   /** Closes the connection without ending the process. */
   close(): void

@@ -138,7 +138,10 @@ function controlQueue() {
   }
 }
 
-/** Unknown messages are ignored. @returns undefined if the message is unknown */
+/**
+ * Parses a control message.
+ * @returns undefined if the message is unknown; it is then ignored
+ */
 function parse(data: Buffer): z.infer<typeof Message> | undefined {
   if (data.length > limits.textFrameBytes) return undefined
   try {
@@ -174,7 +177,7 @@ function frameOf(item: Exclude<Item, { kind: 'end' }>): string | Buffer {
 }
 
 /**
- * Resolves when the kernel has accepted the bytes, so a slow client slows the command down.
+ * Sends data. Resolves when the kernel has accepted the bytes, so a slow client slows the command down.
  * @returns false if the connection is broken
  */
 const send = (socket: WebSocket, data: string | Buffer): Promise<boolean> =>

@@ -21,7 +21,7 @@ export interface Grace {
 export class AttachedClients {
   private readonly command: Awaited
   private readonly grace: Grace
-  /** Includes disconnected clients whose grace period is not over. */
+  /** Number of clients, including disconnected clients whose grace period is not over. */
   private count = 0
   /** Readers whose clients have disconnected but may reconnect. The command still blocks on these readers. */
   private readonly absent = new Set<Reader>()

@@ -38,7 +38,10 @@ export interface Body {
   resize?(size: { rows: number; columns: number }): Promise<void>
 }
 
-/** These properties stay in memory until the sandbox is destroyed, so do not add large request fields. */
+/**
+ * Properties of a command. They stay in memory until the sandbox is destroyed, so do not add large request
+ * fields.
+ */
 export interface CommandFacts {
   id: string
   sandboxId: string

@@ -82,7 +82,7 @@ async function killOrphan({ db, driver, log, metrics }: OrphansContext, orphan: 
     account_id: orphan.account_id,
   }
   // If is_left is set, the process that reported the command as lost has already logged it.
-  if (orphan.is_left || orphan.destroy_reason !== null) log.info(ids, 'a command was killed because its worker was lost')
+  if (orphan.is_left || orphan.destroy_reason !== null) log.info(ids, "killed a lost worker's command")
   else log.warn(ids, 'a command is lost, because its worker is gone')
 }
 

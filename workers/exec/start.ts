@@ -88,7 +88,9 @@ async function startInside(
   return command
 }
 
-/** The closure is kept as long as the command, so it must not capture the request. */
+/**
+ * Creates the command object. Its closure is kept as long as the command, so it must not capture the request.
+ */
 const makeCommand = (worker: ExecContext, facts: CommandFacts, requestId: string) =>
   new Command(facts, async (ended, end) => {
     worker.reach('end: the command has ended, its exit status is not recorded')

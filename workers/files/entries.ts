@@ -39,7 +39,7 @@ const types: Record<number, FileEntry['type']> = {
 
 /**
  * Parses an entry. The owner and the group are names, and `link` is `NAME -> TARGET` for a symlink.
- * @returns undefined if the fields are not what {@link entryFormat} makes `stat` print
+ * @returns undefined if the fields do not match the output format of {@link entryFormat}
  */
 export function readEntry([facts, owner, group, path, link]: Buffer[]): FoundEntry | undefined {
   if (!facts || !owner || !group || !path || !link) return undefined

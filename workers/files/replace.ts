@@ -26,7 +26,9 @@ const carriageReturn = 13
 export const memoryToReplace = (content: Buffer, text: Replacement): number =>
   maxResultBytes(content, text) + Buffer.byteLength(text.old) * Int32Array.BYTES_PER_ELEMENT
 
-/** Counts each byte of `new` twice, because an LF may become CR LF. */
+/**
+ * Returns the maximum size of the result. Counts each byte of `new` twice, because an LF may become CR LF.
+ */
 function maxResultBytes(content: Buffer, { old, new: other, replaceAll }: Replacement): number {
   const matches = replaceAll ? content.length / Buffer.byteLength(old) : 1
   return Math.min(limits.editBytes, content.length + Math.ceil(matches * 2 * Buffer.byteLength(other)))

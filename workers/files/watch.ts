@@ -287,7 +287,10 @@ class Watch {
 
 type DataOf<Name> = Extract<WatchEvent, { event: Name }>['data']
 
-/** A directory's size and times change with its entries, which have their own events. */
+/**
+ * Returns the attributes of an entry that are compared. A directory's size and times are omitted, because
+ * they change with its entries, which have their own events.
+ */
 function attributesOf(printed: string): string {
   const [mode = '', , , uid, gid] = printed.split(' ', 5)
   return /^4.{3}$/.test(mode) ? `${mode} ${uid} ${gid}` : printed

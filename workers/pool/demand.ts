@@ -34,7 +34,7 @@ export function makeDemand(db: Queries, pools: ReadonlyMap<string, PoolSize>) {
   }
 }
 
-/** IDs begin with a timestamp, so recent rows are found by ID. */
+/** Returns the demand for each image. IDs begin with a timestamp, so recent rows are found by ID. */
 async function readBusiest(db: Queries): Promise<Map<string, number>> {
   const { burstMs, memoryMs } = demandLimits
   const maxClockSkewMs = 60_000

@@ -229,7 +229,7 @@ function makeActionRunner(worker: PodsContext): (actions: Action[]) => Promise<v
   }
 }
 
-/** Every action first reads its row again. */
+/** Applies an action. Every action first reads its row again. */
 async function applyAction(worker: PodsContext, action: Action): Promise<void> {
   switch (action.kind) {
     case 'create':

@@ -2,7 +2,7 @@ import type { Readable, Writable } from 'node:stream'
 import { untilAny } from '../../shared/lib/until-any.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 
-/** Resolves when the stream can accept more data or is closed. */
+/** Writes to a stream. Resolves when the stream can accept more data or is closed. */
 export async function write(out: Writable, text: string | Buffer): Promise<void> {
   if (out.destroyed || out.write(text)) return
   await untilAny(out, ['drain', 'close'])

@@ -13,8 +13,8 @@ import { ClusterMisconfigured, DriverUnavailable } from '../driver.ts'
 import { runClusterHint } from './policies.ts'
 
 /**
- * By default, the client library opens a connection for every request and waits forever. These clients share
- * a connection pool and have timeouts.
+ * A connection to a cluster, whose API clients share a connection pool and have timeouts. By default, the
+ * client library opens a connection for every request and waits forever.
  */
 export class ClusterConnection extends KubeConfig {
   #pool: Dispatcher | undefined
@@ -49,7 +49,7 @@ export class ClusterConnection extends KubeConfig {
     return connection
   }
 
-  /** Every generated client and watch calls this method first. */
+  /** Authenticates a request. Every generated client and watch calls this method first. */
   override async applySecurityAuthentication(request: RequestContext): Promise<void> {
     const options: RequestOptions = {}
     await this.applyToHTTPSOptions(options)
@@ -89,7 +89,7 @@ export class ClusterConnection extends KubeConfig {
     return true
   }
 
-  /** Returns undefined if the credential is not a token or does not expire. */
+  /** Returns when the credential expires, or undefined if it is not a token or does not expire. */
   readExpiry(): Date | undefined {
     const [, payload] = this.getCurrentUser()?.token?.split('.') ?? []
     if (!payload) return undefined

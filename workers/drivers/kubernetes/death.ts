@@ -65,7 +65,10 @@ function outOfMemory(container?: V1ContainerStatus): PodDeath | undefined {
   if (container?.state?.terminated?.reason === 'OOMKilled') return failed('OOMKilled')
 }
 
-/** A container restarts only if the pod was changed, and a restart ends the sandbox's processes. */
+/**
+ * Returns the death of a pod whose container was restarted. A container restarts only if the pod was changed,
+ * and a restart ends the sandbox's processes.
+ */
 function restart(container?: V1ContainerStatus): PodDeath | undefined {
   if (container?.restartCount) return failed(`Changed: its container was restarted from ${container.image}`)
 }

@@ -49,7 +49,8 @@ export class KubernetesDriver implements Driver {
   private isClosed = false
 
   /**
-   * An unreachable cluster is not an error, so that a worker can start before the cluster does.
+   * Opens the driver. An unreachable cluster is not an error, so that a worker can start before the cluster
+   * does.
    * @throws {SettingsError} if the kubeconfig is missing or cannot be used
    */
   constructor({ settings, installationId, log }: DriverOptions) {
@@ -176,7 +177,7 @@ export class KubernetesDriver implements Driver {
     if (this.isClosed) process.close()
   }
 
-  /** Kubernetes might never close the connections of a dead pod's processes. */
+  /** Abandons a dead pod's processes, because Kubernetes might never close their connections. */
   private abandonProcesses(podUid: string): void {
     const affected = [...(this.processes.get(podUid) ?? [])]
     if (affected.length === 0) return

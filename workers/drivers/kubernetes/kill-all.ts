@@ -5,7 +5,7 @@ import { usedUpBy } from '../exhausted.ts'
 
 const roundsMs = 10_000
 
-/** Killed processes take a moment to disappear, so several rounds are needed. */
+/** Maximum number of rounds. Killed processes take a moment to disappear, so several rounds are needed. */
 const maxRounds = 100
 
 /**

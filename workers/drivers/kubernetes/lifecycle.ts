@@ -251,7 +251,9 @@ export const isThat = (seen: V1Pod, pod: PodName) => pod.uid === undefined || se
 const temporaryErrors =
   /error looking up service account|status unknown for quota|being terminated|not yet ready/
 
-/** Returns `PodRefused` only if the cluster will never accept the pod. */
+/**
+ * Converts a refusal by the cluster to an error: `PodRefused` only if the cluster will never accept the pod.
+ */
 function refusal(cluster: Cluster, failure: Failure): Error {
   const { code, message } = failure
   const isFinal = code === 400 || code === 403 || code === 422

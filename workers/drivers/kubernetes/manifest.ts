@@ -16,7 +16,7 @@ export const labelNames = {
   sandbox: 'sandlot.dev/sandbox',
 } as const
 
-/** These labels are set when the pod is created, so no command runs without the network policy. */
+/** Labels that are set when the pod is created, so that no command runs without the network policy. */
 export const sandboxRoleLabels = { [labelNames.role]: 'sandbox' }
 
 const userId = 10_001

@@ -6,7 +6,10 @@ import { CoreV1Api } from '@kubernetes/client-node'
 import pLimit from 'p-limit'
 import { type ClusterConnection, readFailure } from './client.ts'
 
-/** `/configz` returns a KubeletConfiguration with all defaults filled in. */
+/**
+ * The kubelet settings that are checked. `/configz` returns a KubeletConfiguration with all defaults filled
+ * in.
+ */
 export interface KubeletSettings {
   podPidsLimit?: number
   evictionHard?: Record<string, string>

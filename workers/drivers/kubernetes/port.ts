@@ -56,8 +56,8 @@ class PortForward implements Protocol {
     code === normalClosure ? closedNormally : { kind: 'lost', why: `the connection closed (${code})` }
 
   /**
-   * The protocol does not support half-closed connections, so the connection is closed once the listener is
-   * idle.
+   * Closes the connection once the listener is idle, because the protocol does not support half-closed
+   * connections.
    */
   endInput: Protocol['endInput'] = (_, done) => {
     this.lingering = setTimeout(() => this.end(closedNormally), lingerMs)

@@ -52,7 +52,7 @@ function join(socket, { id, role, ...request }) {
   else connectTo(sockets)
 }
 
-/** Leaves the bytes that follow the first line unread. */
+/** Reads the first line from a socket, and leaves the bytes that follow it unread. */
 function readLine(socket) {
   return new Promise((resolve) => {
     let bytes = Buffer.alloc(0)

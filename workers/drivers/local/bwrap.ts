@@ -28,7 +28,10 @@ const agentFiles = ['agent.mjs', 'terminal.mjs']
 const tmpBytes = 64 * 1024 * 1024
 const searchPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 const insideFolder = '/run/sandlot'
-/** Named pipes are in an in-memory file system, so that a process can start when the disk is full. */
+/**
+ * Folder for named pipes. It is in an in-memory file system, so that a process can start when the disk is
+ * full.
+ */
 const pipesFolder = `${insideFolder}/pipes`
 const pipesBytes = 4096
 /**
@@ -101,7 +104,10 @@ function isolate(plan: SandboxPlan, view: SystemView): string[] {
   ]
 }
 
-/** bwrap reads its filter from a file descriptor that no other process inherits. */
+/**
+ * Returns the command that starts bwrap with a system call filter. bwrap reads the filter from a file
+ * descriptor that no other process inherits.
+ */
 function filtered({ isolation }: SandboxPlan, { bwrap, filters }: SystemView): string[] {
   if (!filters) return [bwrap]
   const filter = isolation === 'root' ? filters.unsharing : filters.whole

@@ -36,7 +36,7 @@ export async function killProcessesInside(directory: string, pod: LocalPod): Pro
   if (isAlive(oldest)) throw new Error('the processes of the sandbox did not end')
 }
 
-/** When the first process is killed, the kernel kills all other processes in the pid namespace. */
+/** Kills the first process of a pod. The kernel then kills all other processes in the pid namespace. */
 async function endProcesses(directory: string, pod: LocalPod): Promise<void> {
   const supervisor = await readSupervisor(directory, pod.name)
   const first = await findFirstProcess(directory, pod, supervisor)
@@ -59,7 +59,10 @@ async function endByForce(directory: string, pod: LocalPod, supervisor: ProcessI
   await waitForEnd(supervisor)
 }
 
-/** bwrap recorded the pid of the first process. The pid may have been reused, so the mounts are checked. */
+/**
+ * Returns the first process of a pod, whose pid bwrap recorded. The pid may have been reused, so the mounts
+ * are checked.
+ */
 async function findFirstProcess(
   directory: string,
   pod: LocalPod,
@@ -82,7 +85,10 @@ async function waitForEnd(id: ProcessId): Promise<void> {
   while (isAlive(id) && performance.now() < end) await sleep(pollIntervalMs)
 }
 
-/** The workspace is removed before `pod.json`, so that an interrupted deletion can be retried. */
+/**
+ * Deletes a pod's files. The workspace is removed before `pod.json`, so that an interrupted deletion can be
+ * retried.
+ */
 async function removeFiles(directory: string, pod: LocalPod): Promise<void> {
   const folder = podFolder(directory, pod.name)
   await removeTree(join(folder, 'workspace'))
@@ -90,8 +96,8 @@ async function removeFiles(directory: string, pod: LocalPod): Promise<void> {
 }
 
 /**
- * Falls back to `rm`, because folders may lack permissions, or have paths that exceed the kernel's length
- * limit.
+ * Deletes a folder. Falls back to `rm`, because folders may lack permissions, or have paths that exceed the
+ * kernel's length limit.
  */
 async function removeTree(path: string): Promise<void> {
   try {

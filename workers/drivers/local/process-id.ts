@@ -1,4 +1,4 @@
-/** Pids are reused, so a process is identified by its pid, its start time and the machine's boot ID. */
+/** Identifies a process by its pid, its start time and the machine's boot ID, because pids are reused. */
 import { readFileSync } from 'node:fs'
 import { readStat } from '../../../shared/platform/process-stat.mjs'
 
@@ -7,7 +7,7 @@ export interface ProcessId {
   started: string
 }
 
-/** Returns undefined if no process has this pid or the process is a zombie. */
+/** Returns the identity of a process, or undefined if no process has this pid or the process is a zombie. */
 export function identify(pid: number): ProcessId | undefined {
   const stat = readStat(pid)
   if (!stat || stat[0] === 'Z' || stat[0] === 'X') return undefined

@@ -125,7 +125,7 @@ export function buildFilter(
   ])
 }
 
-/** The layout of a BPF instruction (`sock_filter`) is the same on both architectures. */
+/** Encodes a BPF instruction (`sock_filter`), whose layout is the same on both architectures. */
 function instruction(code: number, value: number, ifTrue = 0, ifFalse = 0): Buffer {
   const bytes = Buffer.alloc(8)
   bytes.writeUInt16LE(code, 0)

@@ -46,7 +46,7 @@ export type Life =
   | { stage: 'unborn' }
   | { stage: 'dead'; death: PodDeath }
 
-/** The modification time of this file is the file system's clock. */
+/** A file whose modification time serves as the file system's clock. */
 const clockFile = '.clock'
 
 export const podFolder = (directory: string, name: string): string => join(directory, name)
