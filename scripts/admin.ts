@@ -102,7 +102,9 @@ async function run(args: string[]): Promise<Report> {
   const act = Object.hasOwn(ofAccount, command) ? ofAccount[command] : undefined
   if (!act && !withoutAccount.includes(command)) throw wrongUsage(`Unknown admin command ${command}.`)
   if (operands.length !== (act ? 1 : 0))
-    throw wrongUsage(act ? `${command} requires the EMAIL of one account.` : `${command} accepts no EMAIL.`)
+    throw wrongUsage(
+      act ? `${command} requires the EMAIL of one account.` : `${command} does not accept an EMAIL.`,
+    )
   const wrong = Object.keys(values).find((name) => name !== 'json' && !optionsOf[command]?.includes(name))
   if (wrong) throw wrongUsage(`${command} has no option --${wrong}.`)
 

@@ -34,7 +34,7 @@ async function bundle(outdir) {
     format: 'esm',
     platform: 'node',
     target: `node${oldest}`,
-    // Prefers ES modules. In jsonc-parser's CommonJS version, bundlers cannot find the files that it loads.
+    // Prefers ES modules, because bundlers cannot find the files that jsonc-parser's CommonJS version loads.
     mainFields: ['module', 'main'],
     minifyWhitespace: true,
     minifySyntax: true,

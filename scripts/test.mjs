@@ -116,7 +116,7 @@ async function runRounds(args, times, firstSeed) {
     // The run was stopped by a signal.
     if (run.code > 128) return false
     const counts = countsOf(run)
-    // An aborted run may have counted no failure.
+    // An aborted run may not have counted any failure.
     if (run.code !== 0 && counts.failed === 0) counts.failed = 1
     for (const name of Object.keys(total)) total[name] += counts[name]
     const seconds = ((performance.now() - startedAt) / 1000).toFixed(1)

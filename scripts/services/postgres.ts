@@ -75,7 +75,7 @@ async function createCluster(
   prefix: string[],
   watchdog: Watchdog,
 ) {
-  // Renames the completed data, so that an interrupted initdb starts again.
+  // Renames the folder once it is complete, so that an interrupted initdb starts over.
   const unfinished = `${directory}.new`
   rmSync(unfinished, { recursive: true, force: true })
   mkdirSync(unfinished, { mode: 0o700 })

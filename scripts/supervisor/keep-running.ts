@@ -28,8 +28,8 @@ const healthyAfter = 30_000
 
 /**
  * Restarts a process whenever it exits.
- * @param start resolves when the process is running. An error is thrown from the first start, and only
- *   reported after that
+ * @param start resolves when the process is running. If the first start fails, its error is thrown; later
+ *   errors are only reported
  * @param onWrongSettings called instead of restarting a process that exited because of invalid settings
  */
 export async function keepRunning(

@@ -25,6 +25,6 @@ async function checkReadiness(url: string): Promise<{ ok: boolean; description: 
   } catch (error) {
     const { message, cause } = error as Error
     const reason = cause instanceof Error ? cause.message : message
-    return { ok: false, description: `${url} does not respond (${reason})` }
+    return { ok: false, description: `${url} is not responding (${reason})` }
   }
 }

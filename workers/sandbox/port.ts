@@ -29,7 +29,7 @@ export async function openPort(worker: SandboxContext, args: OnePort): Promise<O
   }
 }
 
-/** After a normal close, bytes that the client has sent are still delivered. */
+/** Closes the stream. After a normal close, bytes that the client has sent are still delivered. */
 function close(stream: Duplex, code: number): void {
   if (code === portCloseCodes.ended) stream.end(() => stream.destroy())
   else stream.destroy()
@@ -62,6 +62,6 @@ const isRefused = (error: Error): boolean => error instanceof PortRefused
 function portCloseOf(failure: Error | undefined, port: number): [code: number, reason: string] {
   if (!failure) return [portCloseCodes.ended, 'the listener closed the connection']
   return isRefused(failure)
-    ? [portCloseCodes.refused, `no process listens on port ${port} in the sandbox`]
+    ? [portCloseCodes.refused, `no process is listening on port ${port} in the sandbox`]
     : [portCloseCodes.broken, 'the connection broke, or the sandbox was destroyed']
 }

@@ -12,8 +12,8 @@ const pairAt = (bytes: Uint8Array, last: number): number =>
 export const skipTableBytes = 128 * 128
 
 /**
- * The search checks the last two bytes of a window. A window is as long as the shortest value, but at most
- * {@link maxPrefix}.
+ * Builds the skip table. The search checks the last two bytes of a window, which is as long as the shortest
+ * value, but at most {@link maxPrefix}.
  */
 export function makeSkipTable(values: readonly Uint8Array[]) {
   const window = values.reduce((min, { length }) => Math.min(min, length), maxPrefix)

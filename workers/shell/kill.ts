@@ -18,8 +18,8 @@ done`
 const waitToBeClosed = 'read -r _'
 
 /**
- * Kills the process group except for the slot's shell, which then reports the exit status. The group is
- * stopped first, so that no process in it can fork a child that the loop misses.
+ * Shell script that kills the process group except for the slot's shell, which then reports the exit status.
+ * The group is stopped first, so that no process in it can fork a child that the loop misses.
  */
 const killBesidesShell = `leader=$1; kill -STOP -$leader 2>/dev/null
 ${forEachProcess('case " $2 $3 " in *" $leader "*) [ $pid = $leader ] || kill -KILL $pid 2>/dev/null;; esac')}

@@ -29,7 +29,7 @@ import { SentinelScanner } from './sentinel.ts'
 
 const exitCodeMs = 100
 const cannotFork = 2
-/** Delay before the slot of an ended command is closed, because closing costs the node work. */
+/** Delay before the slot of an ended command is closed, because closing a slot costs the node some work. */
 const closeAfterMs = 20
 
 export interface CommandIo {
@@ -60,7 +60,7 @@ export type CommandExit =
 
 export interface CommandProcesses {
   pod: PodName
-  /** The slot's shell, or the command itself in a terminal. */
+  /** Pid of the slot's shell, or of the command itself in a terminal. */
   leader: number
   /** Pid of a command that runs in a slot. The command may have moved to another process group or session. */
   command?: number | undefined
@@ -117,7 +117,7 @@ export async function diagnoseShell(
     : new DriverUnavailable('the shell in the sandbox did not respond')
 }
 
-/** Starts as many nested processes as a slot's script does. */
+/** A command that starts as many nested processes as a slot's script does. */
 const probe = ['/bin/sh', '-c', 'if ( ( (:) && :) && :); then echo room; else echo none; fi; read -r _']
 
 /**
@@ -303,7 +303,7 @@ export class LineReader {
     this.stream = stream
   }
 
-  /** Returns undefined if the stream ends first or the line is too long. */
+  /** Returns the next line, or undefined if the stream ends first or the line is too long. */
   async next(): Promise<string | undefined> {
     for (;;) {
       const end = this.ahead.indexOf('\n')

@@ -40,8 +40,8 @@ export interface TerminalOptions {
 const fileOf = (id: string) => `/tmp/.sandlot-${id}`
 
 /**
- * Resolves with the session leader's pid before any input is sent. If this function rejects, the command has
- * not run.
+ * Starts a command in a terminal. Resolves with the session leader's pid before any input is sent. If this
+ * function rejects, the command has not run.
  *
  * A terminal's stdin cannot be closed to signal EOF; send byte 4 (Ctrl-D) instead.
  * @throws {PodGone} if the pod is not running
@@ -135,8 +135,8 @@ async function writeScript(
 }
 
 /**
- * Kills the processes whose argv contains a path. The script starts no process, because the sandbox may have
- * reached its process limit.
+ * Shell script that kills the processes whose argv contains a path. The script starts no process, because the
+ * sandbox may have reached its process limit.
  *
  * `read` drops NUL bytes, and returns nothing for a process that has just ended. The script skips its own
  * process, because its argv contains the path as well.

@@ -141,10 +141,10 @@ export class KubernetesDriver implements Driver {
   private assertRunning(pod: PodName): void {
     const seen = this.cluster.watch.find(pod.name)
     const uid = pod.uid ?? seen?.metadata?.uid
-    if (uid !== undefined && this.dead.has(uid)) throw new PodGone('The pod no longer runs.')
+    if (uid !== undefined && this.dead.has(uid)) throw new PodGone('The pod is no longer running.')
     if (seen && isThat(seen, pod)) {
       const death = podDeath(seen)
-      if (death) throw new PodGone(`The pod no longer runs: ${death.detail}`)
+      if (death) throw new PodGone(`The pod is no longer running: ${death.detail}`)
     }
   }
 
@@ -182,7 +182,7 @@ export class KubernetesDriver implements Driver {
     const affected = [...(this.processes.get(podUid) ?? [])]
     if (affected.length === 0) return
     setTimeout(() => {
-      for (const process of affected) process.abandon('the pod no longer runs')
+      for (const process of affected) process.abandon('the pod is no longer running')
     }, exitReportMs).unref()
   }
 }

@@ -92,7 +92,7 @@ export async function assignClusterPod(
     throw report(cluster, failure)
   })
   const death = podDeath(pod)
-  if (death) throw new PodGone(`The pod no longer runs: ${death.detail}`)
+  if (death) throw new PodGone(`The pod is no longer running: ${death.detail}`)
 }
 
 /**
@@ -199,7 +199,7 @@ export async function deleteClusterPod(cluster: Cluster, { name, uid }: PodName)
       isForced = true
     }
   }
-  throw new DriverUnavailable(`Kubernetes: the pod ${name} has not been deleted in time`)
+  throw new DriverUnavailable(`Kubernetes: the pod ${name} was not deleted in time`)
 }
 
 /** @returns the UID of the pod that is being deleted, or undefined if the pod does not exist */

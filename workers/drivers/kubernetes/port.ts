@@ -34,7 +34,9 @@ export async function openPort(
   opened(process)
   void process.ended.then(() => protocol.stop())
   return duplexOf(process, (why) =>
-    /connection refused/i.test(why) ? new PortRefused(`no process listens on port ${port}`) : new Error(why),
+    /connection refused/i.test(why)
+      ? new PortRefused(`no process is listening on port ${port}`)
+      : new Error(why),
   )
 }
 
