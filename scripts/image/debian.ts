@@ -15,8 +15,8 @@ const library = /^(?:\/usr)?\/lib(?:64)?\/(?:[\w-]+-linux-gnu\/)?[^/]+\.so\.[\d.
 export async function readLibraries(architecture: string): Promise<{ entries: Entry[]; parts: Part[] }> {
   if (findProgram('dpkg-query') === undefined) {
     throw new Error(
-      'The image needs the C library from Debian or Ubuntu, but this machine runs neither. Build the image in a ' +
-        'container: docker build --file deploy/image/Dockerfile .',
+      'The image needs the C library from Debian or Ubuntu, but this machine runs neither. Build the image in ' +
+        'a container: docker build --file deploy/image/Dockerfile .',
     )
   }
   const found = await Promise.all(
