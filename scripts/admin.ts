@@ -31,7 +31,9 @@ import {
   showPublicKey,
 } from './admin/environment.ts'
 
-/** How to start this program. The command differs in the server image, which does not contain npm. */
+/**
+ * Command that starts this program, for the usage text. The server image has no npm, so its command differs.
+ */
 const program = basename(process.argv[1] ?? '') === 'admin.ts' ? 'npm run admin --' : 'sandlot-server admin'
 
 const usage = `Usage: ${program} [--json] COMMAND
@@ -78,7 +80,7 @@ const ofAccount: Record<string, (db: Database, account: Account, values: Values)
 const withoutAccount = ['accounts', 'ready', 'keys', 'make-keys', 'public-key']
 const optionsOf: Record<string, readonly string[]> = { limits: [...limitNames, 'reset'], delete: ['yes'] }
 
-/** An error whose message is printed. The default exit code is 1. */
+/** An error whose message is printed for the user, followed by `help`. The default exit code is 1. */
 class Refusal extends Error {
   readonly code: number
   readonly help: string
@@ -100,7 +102,9 @@ async function run(args: string[]): Promise<Report> {
   const act = Object.hasOwn(ofAccount, command) ? ofAccount[command] : undefined
   if (!act && !withoutAccount.includes(command)) throw wrongUsage(`Unknown admin command ${command}.`)
   if (operands.length !== (act ? 1 : 0))
-    throw wrongUsage(act ? `${command} requires the EMAIL of one account.` : `${command} accepts no EMAIL.`)
+    throw wrongUsage(
+      act ? `${command} requires the EMAIL of one account.` : `${command} does not accept an EMAIL.`,
+    )
   const wrong = Object.keys(values).find((name) => name !== 'json' && !optionsOf[command]?.includes(name))
   if (wrong) throw wrongUsage(`${command} has no option --${wrong}.`)
 

@@ -13,7 +13,7 @@ import { errorCodes, routes, tools, withRoutes } from './docs/contract.ts'
 import { settings } from './docs/settings.ts'
 import { root } from './root.mjs'
 
-/** Generates each section by the name that pages use in comments. */
+/** Functions that generate the sections. The keys are the names in the pages' comments. */
 const parts: Record<string, () => string | Promise<string>> = {
   settings,
   commands,
@@ -27,7 +27,7 @@ const parts: Record<string, () => string | Promise<string>> = {
 
 const generatedPart = /(<!-- made by `npm run docs`: (\S+) -->\n).*?(<!-- end -->)/gs
 
-/** Returns all files with generated sections by their path from the project root. */
+/** Returns the contents of all files that have generated sections, by path relative to the project root. */
 export async function makePages(): Promise<Map<string, string>> {
   const made = Object.fromEntries(
     await Promise.all(Object.entries(parts).map(async ([name, make]) => [name, await make()] as const)),

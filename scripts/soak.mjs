@@ -61,7 +61,7 @@ async function soak({ names, driver, seed, minutes, pattern }) {
     console.log(`[${index + 1}/${suites.length}] ${file}, after ${elapsedMinutes().toFixed(1)} min`)
     const options = pattern === undefined ? config : [...config, '-t', pattern]
     const run = await runVitest([file, ...options], { environment })
-    // An aborted run may have counted no failure.
+    // An aborted run may not have counted any failure.
     if (run.code !== 0 && countsOf(run).failed === 0) run.strays = 1
     runs.push(run)
     // The run was stopped by a signal.

@@ -1,5 +1,6 @@
 /**
- * `npm start`: starts PostgreSQL and Redis unless configured, then the Procfile's processes.
+ * `npm start`: starts PostgreSQL and Redis, unless other servers are configured, then the Procfile's
+ * processes.
  * Signals stop everything in reverse order. If this process is killed, no child keeps running.
  */
 import { watchParent } from './parent.mjs'

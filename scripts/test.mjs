@@ -26,7 +26,7 @@ const usage = `npm test -- [FILE…] [OPTION…]
 
 File names precede options. All other options are passed to vitest.`
 
-/** If more files fail, flakiness is unlikely to be the cause. */
+/** Maximum number of failed files to run again. If more files fail, flakiness is unlikely to be the cause. */
 const maxRetriedFiles = 5
 
 /**
@@ -96,7 +96,7 @@ async function runGate(names, options, seed) {
 
 const hasFailed = ({ failures }) => failures.length > 0
 
-/** Files that differ from the commit in GATE_BASE, if set. */
+/** Returns the files that differ from the commit in GATE_BASE, if it is set. */
 function changedFiles() {
   const base = process.env.GATE_BASE
   if (!base) return []
@@ -104,7 +104,7 @@ function changedFiles() {
   return execFileSync('git', git, { cwd: root, encoding: 'utf8' }).split('\n')
 }
 
-/** Repeats files to find flaky tests. Failed files are not retried. */
+/** Runs the files several times to find flaky tests. Failed files are not retried. */
 async function runRounds(args, times, firstSeed) {
   const folder = mkdtempSync(join(tmpdir(), 'sandlot-rounds-'))
   const total = { passed: 0, failed: 0, skipped: 0 }
@@ -116,7 +116,7 @@ async function runRounds(args, times, firstSeed) {
     // The run was stopped by a signal.
     if (run.code > 128) return false
     const counts = countsOf(run)
-    // An aborted run may have counted no failure.
+    // An aborted run may not have counted any failure.
     if (run.code !== 0 && counts.failed === 0) counts.failed = 1
     for (const name of Object.keys(total)) total[name] += counts[name]
     const seconds = ((performance.now() - startedAt) / 1000).toFixed(1)

@@ -1,4 +1,4 @@
-/** Licenses that must be distributed with a bundle. */
+/** Collects the licenses that must be distributed with a bundle. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from './root.mjs'
@@ -39,7 +39,7 @@ function describe(folder) {
   return `\n${'='.repeat(80)}\n${name} ${version} (${license})\n\n${texts.join('\n\n')}\n`
 }
 
-/** For packages that name a license in package.json, but include no license file. */
+/** Returns a notice for a package that names a license in package.json, but includes no license file. */
 function named({ name, license, author }) {
   const owner = author?.name ?? author ?? `the authors of ${name}`
   if (license === 'MIT') return `Copyright (c) ${owner}\n\n${mit}`

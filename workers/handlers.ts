@@ -1,4 +1,4 @@
-/** The compiler reports an RPC without a handler. */
+/** The handlers of all RPCs. The compiler reports any RPC that has no handler. */
 import { attachPath, portPath } from '../shared/rpc/calls.ts'
 import { attach } from './exec/attach.ts'
 import { exec, getExec, runningPids, stopExec } from './exec/calls.ts'

@@ -30,7 +30,10 @@ import { CallServer } from './rpc/server.ts'
 import { followWorkers } from './shell/slot-owner.ts'
 import { SlotPool } from './shell/slot-pool.ts'
 
-/** Announcing the shutdown and closing connections can hang while Redis or PostgreSQL is unavailable. */
+/**
+ * Maximum times to announce the shutdown and to close connections. Both can hang while Redis or PostgreSQL is
+ * unavailable.
+ */
 const announceMs = 1_000
 const closeMs = 3_000
 
@@ -94,7 +97,7 @@ export async function startWorker(settings: Settings, { reach = () => {} }: Work
   async function drainCommands(end: number) {
     callServer.refuseNew()
     const leftMs = () => Math.max(0, end - performance.now())
-    // A call that arrives while the commands drain may still be unanswered when the last of them has ended.
+    // A call that arrives while the commands drain may still be unanswered when the last command has ended.
     do {
       await commands.drain(leftMs())
       await callServer.idle(leftMs())

@@ -24,7 +24,9 @@ ${table(
 )}
 `
 
-/** A comment above a group of values belongs to the group's first row. */
+/**
+ * Reads the values and their comments. A comment above a group of values belongs to the group's first row.
+ */
 function readValues(text: string): Value[] {
   const all: Value[] = []
   let above: string[] = []

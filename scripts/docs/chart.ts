@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { Environment } from '../../shared/platform/settings-schema.ts'
 
-/** Settings that the chart sets itself, or that have no effect in a pod. */
+/** Settings left out of the schema, because the chart sets them itself or they have no effect in a pod. */
 const others = [
   ...['PORT', 'HOST', 'ALLOWED_HOSTS', 'TRUSTED_PROXIES', 'NODE_ENV'],
   ...['INTERNAL_PORT', 'INTERNAL_HOST', 'RPC_PORT', 'DRAIN_SECONDS', 'SHUTDOWN_DELAY_SECONDS'],

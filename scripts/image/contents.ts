@@ -1,6 +1,6 @@
 /**
- * Gathers the image's files in three layers: system libraries, Node, server. Rarely changed layers come
- * first.
+ * Gathers the image's files in three layers: system libraries, Node and the server. The layers that change
+ * least often come first.
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -58,7 +58,7 @@ const system: Entry[] = [
   file('etc/nsswitch.conf', 'hosts: files dns\n'),
 ]
 
-/** Reads the Node binary in node_modules, which may differ from the running one. */
+/** Reads the Node binary in node_modules, which may differ from the one that runs this script. */
 function readNode(): { entries: Entry[]; part: Part } {
   const folder = join('node_modules', `node-${process.platform}-${process.arch}`)
   const { name, version, license } = readManifest(folder)

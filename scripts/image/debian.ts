@@ -1,11 +1,11 @@
-/** Reads the shared libraries that Node needs from installed Debian packages. */
+/** Reads the shared libraries that Node needs. They come from installed Debian packages. */
 import { existsSync, lstatSync, readFileSync, readlinkSync } from 'node:fs'
 import { findProgram } from '../services/find-program.ts'
 import { run } from '../services/run.ts'
 import type { Part } from './sbom.ts'
 import type { Entry } from './tar.ts'
 
-/** Matches shared libraries, the only files that the server needs from these packages. */
+/** Matches the paths of shared libraries, the only files that the server needs from these packages. */
 const library = /^(?:\/usr)?\/lib(?:64)?\/(?:[\w-]+-linux-gnu\/)?[^/]+\.so\.[\d.]+$/
 
 /**
@@ -15,8 +15,8 @@ const library = /^(?:\/usr)?\/lib(?:64)?\/(?:[\w-]+-linux-gnu\/)?[^/]+\.so\.[\d.
 export async function readLibraries(architecture: string): Promise<{ entries: Entry[]; parts: Part[] }> {
   if (findProgram('dpkg-query') === undefined) {
     throw new Error(
-      'The image needs the C library of Debian or Ubuntu, but this machine runs neither. Build the image in a ' +
-        'container: docker build --file deploy/image/Dockerfile .',
+      'The image needs the C library from Debian or Ubuntu, but this machine runs neither. Build the image in ' +
+        'a container: docker build --file deploy/image/Dockerfile .',
     )
   }
   const found = await Promise.all(
@@ -43,7 +43,10 @@ async function readPackage(name: string): Promise<{ entries: Entry[]; part: Part
   }
 }
 
-/** All GCC packages share one license file, and slim Debian images omit the links to that file. */
+/**
+ * Returns the text of a package's license. All GCC packages share one license file, and slim Debian images
+ * omit the links to that file.
+ */
 function readCopyright(name: string, status: string): Buffer {
   const base = /\bgcc-\d+-base\b/.exec(status) ?? []
   const place = [name, ...base].map((each) => `/usr/share/doc/${each}/copyright`).find(existsSync)
@@ -54,7 +57,10 @@ function readCopyright(name: string, status: string): Buffer {
   return readFileSync(place)
 }
 
-/** In the image, /lib is a link to /usr/lib, as in current Debian releases. */
+/**
+ * Returns the image's entry for a library. In the image, /lib is a link to /usr/lib, as in current Debian
+ * releases.
+ */
 function readLibrary(path: string): Entry {
   const place = path.replace(/^\/(usr\/)?/, 'usr/')
   if (lstatSync(path).isSymbolicLink()) return { path: place, link: readlinkSync(path) }

@@ -8,7 +8,7 @@ export interface ImageOptions {
   name: string
   architecture: string
   created: Date
-  /** Command, user, environment and ports, as the `config` object of the OCI specification. */
+  /** Command, user, environment and ports, in the format of the OCI specification's `config` object. */
   config: Record<string, unknown>
   layers: Entry[][]
 }

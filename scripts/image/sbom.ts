@@ -1,6 +1,6 @@
 /**
- * Generates an SBOM in SPDX 2.3 with the production dependencies and all components that are not npm
- * packages.
+ * Generates an SBOM in SPDX 2.3 format. It lists the production dependencies and all components that are not
+ * npm packages.
  */
 import { root } from '../root.mjs'
 import { run } from '../services/run.ts'

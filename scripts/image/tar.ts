@@ -26,7 +26,7 @@ export function withFolders(entries: readonly Entry[]): Entry[] {
 }
 
 /**
- * All entries belong to root.
+ * Returns a tar archive whose entries all belong to root.
  * @throws {Error} if a path is too long for the format
  */
 export function makeTar(entries: readonly Entry[], mtime: Date): Buffer {

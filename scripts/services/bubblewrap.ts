@@ -3,7 +3,7 @@ import { type DebianProgram, findDebianProgram, installCommand } from './debian-
 import { findProgram } from './find-program.ts'
 
 /**
- * Returns the path of `bwrap`: the installed program or one from a Debian package.
+ * Returns the path of `bwrap`, either installed on the system or downloaded in a Debian package.
  * If neither is available, reports how to install it and returns undefined.
  */
 export async function findBubblewrap(report: (line: string) => void): Promise<string | undefined> {

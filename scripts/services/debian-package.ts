@@ -1,6 +1,6 @@
 /**
- * Downloads programs from Debian packages into a cache folder, without root access and without system
- * changes.
+ * Downloads programs from Debian packages into a cache folder. This requires no root access and does not
+ * change the system.
  * apt verifies the packages. The first download takes a few seconds.
  */
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, symlinkSync } from 'node:fs'
@@ -22,7 +22,10 @@ interface WantedPackage {
   report: (line: string) => void
 }
 
-/** Returns undefined if the system has no apt, or if the download fails. Reports download errors. */
+/**
+ * Returns a program from the cache, or downloads its package first. Returns undefined if the system has no
+ * apt, or if the download fails; download errors are reported.
+ */
 export async function findDebianProgram(wanted: WantedPackage): Promise<DebianProgram | undefined> {
   if (['apt-get', 'dpkg', 'dpkg-deb'].some((tool) => findProgram(tool) === undefined)) return undefined
   const cache = join(cacheFolder(), 'debian', await release())
@@ -56,7 +59,7 @@ function cacheFolder(): string {
   return join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'sandlot')
 }
 
-/** Release and architecture, which determine compatible binaries. */
+/** Returns the release and architecture, which determine the binaries that can run here. */
 async function release(): Promise<string> {
   const architecture = (await run(['dpkg', '--print-architecture'])).trim()
   const system = await run(['sh', '-c', '. /etc/os-release; echo "$ID-$VERSION_ID"'])
@@ -80,7 +83,7 @@ async function fetchInto(folder: string, cache: string, wanted: WantedPackage) {
   }
 }
 
-/** Downloads a package and missing dependencies. Returns the paths of the .deb files. */
+/** Downloads a package and its missing dependencies. Returns the paths of the .deb files. */
 async function download(name: string, work: string, aptFolder: string): Promise<string[]> {
   try {
     return await downloadWith([], name, work)
@@ -130,7 +133,7 @@ function locate(folder: string, wanted: WantedPackage): DebianProgram {
   }
 }
 
-/** Folders with downloaded shared libraries, such as `usr/lib/x86_64-linux-gnu`. */
+/** Returns the folders with downloaded shared libraries, such as `usr/lib/x86_64-linux-gnu`. */
 function libraryFolders(folder: string): string[] {
   const files = ['usr/lib', 'lib']
     .map((place) => join(folder, place))

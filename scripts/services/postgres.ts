@@ -16,7 +16,7 @@ export interface PostgresOptions {
   /** Existing folder for the socket, whose path is limited to 107 bytes. */
   socketDir: string
   log: string
-  /** Whether data may be lost in a power failure. Makes tests faster. */
+  /** Allows data loss in a power failure, which makes tests faster. */
   throwaway?: boolean
 }
 
@@ -27,9 +27,9 @@ export function postgresUrl(socketDir: string, database = 'sandlot'): string {
 }
 
 /**
- * Creates missing data and the database `sandlot`. Returns how to run the server.
- * @throws a user-facing error if no binaries fit, if root has no user namespaces, or for data of another
- * major version
+ * Creates the data folder and the database `sandlot` if they do not exist. Returns how to run the server.
+ * @throws a user-facing error if there are no binaries for this platform, if root cannot create user
+ *   namespaces, or if another major version created the data
  */
 export async function preparePostgres(options: PostgresOptions, watchdog: Watchdog): Promise<Service> {
   const binaries = findBinaries()
@@ -59,7 +59,7 @@ export async function preparePostgres(options: PostgresOptions, watchdog: Watchd
   }
 }
 
-/** Like pg_ctl: in postmaster.pid, line 1 is the PID and line 8 the state. */
+/** Checks readiness as pg_ctl does: line 1 of postmaster.pid is the PID, and line 8 is the state. */
 function isReady(directory: string, pid: number): boolean {
   try {
     const lines = readFileSync(join(directory, 'postmaster.pid'), 'utf8').split('\n')
@@ -75,7 +75,7 @@ async function createCluster(
   prefix: string[],
   watchdog: Watchdog,
 ) {
-  // Renames the completed data, so that an interrupted initdb starts again.
+  // Renames the folder once it is complete, so that an interrupted initdb starts over.
   const unfinished = `${directory}.new`
   rmSync(unfinished, { recursive: true, force: true })
   mkdirSync(unfinished, { mode: 0o700 })
@@ -111,7 +111,7 @@ function findBinaries(): string {
 }
 
 /**
- * Command prefix for root, because PostgreSQL refuses to run as root.
+ * Returns a command prefix for root, because PostgreSQL refuses to run as root.
  * In the new user namespace, the process has a different uid but still owns root's files.
  */
 async function unprivileged(): Promise<string[]> {

@@ -23,12 +23,12 @@ const oldest = 7
 export const redisSocket = (socketDir: string) => join(socketDir, 'redis.sock')
 export const redisUrl = (socketDir: string) => `unix://${encodeURI(redisSocket(socketDir))}`
 
-/** Cached, because the search starts three processes. */
+/** Result of the search for Redis. Cached, because the search starts three processes. */
 let found: Promise<DebianProgram> | undefined
 
 /**
  * Finds Redis on this machine or in a Debian package. Returns how to run it.
- * @throws a user-facing error with the install command if there is no server
+ * @throws a user-facing error with the install command if Redis cannot be found
  */
 export async function prepareRedis(options: RedisOptions, report: (line: string) => void): Promise<Service> {
   found ??= findServer(report)
@@ -48,7 +48,7 @@ export async function prepareRedis(options: RedisOptions, report: (line: string)
     appendfsync: 'everysec',
     save: '',
     'maxmemory-policy': 'noeviction',
-    // BullMQ's delayed jobs are then 12 ms late instead of 100 ms.
+    // Makes BullMQ's delayed jobs 12 ms late instead of 100 ms.
     hz: '100',
   }
   return {
@@ -65,7 +65,7 @@ async function findServer(report: (line: string) => void): Promise<DebianProgram
   const installed = findProgram('redis-server', 'valkey-server')
   const version = installed === undefined ? 0 : await majorVersion(installed)
   if (installed !== undefined && version >= oldest) return { path: installed, environment: {} }
-  // Debian's redis-tools also contains the server, because all tools are one program.
+  // Debian's redis-tools also contains the server, because the server and all tools are one program.
   const unpacked = await findDebianProgram({
     package: 'redis-tools',
     program: 'usr/bin/redis-check-rdb',
@@ -81,7 +81,10 @@ async function findServer(report: (line: string) => void): Promise<DebianProgram
   )
 }
 
-/** Returns 0 on failure. Redis and Valkey both print `… server v=7.0.15 …`. */
+/**
+ * Returns the major version that the program prints, or 0 on failure. Redis and Valkey both print `… server
+ * v=7.0.15 …`.
+ */
 async function majorVersion(path: string, environment: Record<string, string> = {}): Promise<number> {
   const text = await run([path, '--version'], { environment: { ...process.env, ...environment } }).catch(
     () => '',
@@ -89,7 +92,7 @@ async function majorVersion(path: string, environment: Record<string, string> = 
   return Number(/\bv=(\d+)\./.exec(text)?.[1] ?? 0)
 }
 
-/** Returns the first line of the response, or undefined after 1 s. */
+/** Sends a command. Returns the first line of the response, or undefined after 1 s. */
 function ask(socket: string, command: string): Promise<string | undefined> {
   return new Promise((resolve) => {
     const connection = connect(socket)

@@ -1,4 +1,4 @@
-/** Runs a program without printing output. An error includes the last lines. */
+/** Runs a program without printing its output. If the program fails, the error includes the last lines. */
 import { spawn } from 'node:child_process'
 import type { Watchdog } from '../supervisor/watchdog.ts'
 

@@ -10,9 +10,9 @@ export interface Service {
   command: string[]
   environment?: Record<string, string | undefined>
   log: string
-  /** Shuts down gracefully even while clients are connected. */
+  /** Signal that shuts the service down gracefully even while clients are connected. */
   stopSignal: 'SIGINT' | 'SIGTERM'
-  /** True if the process accepts connections. */
+  /** Reports whether the process accepts connections. */
   isReady(pid: number): Promise<boolean>
 }
 
@@ -81,7 +81,10 @@ function launch(service: Service, watchdog: Watchdog): RunningService {
   }
 }
 
-/** Signal 0 only checks that the process group exists. Returns false if the group is gone. */
+/**
+ * Sends a signal to a process group; signal 0 only checks that the group exists. Returns false if the group
+ * is gone.
+ */
 export function signalGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(-pid, signal)

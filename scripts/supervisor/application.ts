@@ -32,8 +32,8 @@ export async function startApplication(application: Application, watchdog: Watch
   let stopping = false
   const ended = new Promise<string>((resolve) => {
     child.on('exit', (code, signal) => {
-      // Remaining processes would keep ports in use. During a stop they have a grace period, because the
-      // shell of a compound command exits before its program.
+      // Kills the remaining processes, which would keep ports in use. During a stop, they have a grace period
+      // instead, because the shell of a compound command exits before its program.
       if (!stopping) signalGroup(pid, 'SIGKILL')
       const how = signal ?? `exit code ${code}`
       // Waits for the last output, but not for detached processes that keep the pipe open.
@@ -56,7 +56,9 @@ export async function startApplication(application: Application, watchdog: Watch
   }
 }
 
-/** `exec` makes a simple command replace the shell and report its own exit status. */
+/**
+ * Adds `exec` to a simple command, so that the command replaces the shell and reports its own exit status.
+ */
 function withoutShell(command: string): string {
   return /^[\w./][^;&|<>()`$]*$/.test(command) ? `exec ${command}` : command
 }

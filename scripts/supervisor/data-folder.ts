@@ -1,4 +1,4 @@
-/** `.data/` contains all data of a clone. Only its owner and one stack at a time may use it. */
+/** `.data/` contains all of a clone's data. Only its owner and one stack at a time may use it. */
 import { createHash } from 'node:crypto'
 import { chmodSync, lstatSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'

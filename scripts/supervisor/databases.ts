@@ -1,4 +1,4 @@
-/** Starts PostgreSQL and Redis and finds bubblewrap, except those that the settings specify. */
+/** Starts PostgreSQL and Redis, and finds bubblewrap. Skips each of them that is already configured. */
 import { join } from 'node:path'
 import { findBubblewrap } from '../services/bubblewrap.ts'
 import { postgresUrl, preparePostgres } from '../services/postgres.ts'

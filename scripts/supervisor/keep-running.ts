@@ -21,15 +21,16 @@ export type Stoppable = Pick<KeptProcess, 'stop'>
 const initialDelay = 500
 /** Maximum delay in milliseconds. */
 const maxDelay = 30_000
-/** Exit of an API or worker with invalid settings. */
+/** Description of the exit of an API or worker process that has invalid settings. */
 const wrongSettingsExit = 'exit code 2'
 /** Running time in milliseconds after which the delay is reset. */
 const healthyAfter = 30_000
 
 /**
  * Restarts a process whenever it exits.
- * @param start resolves when the process is running. Only the first error is thrown.
- * @param onWrongSettings called instead of a restart after an exit because of invalid settings
+ * @param start resolves when the process is running. If the first start fails, its error is thrown; later
+ *   errors are only reported
+ * @param onWrongSettings called instead of restarting a process that exited because of invalid settings
  */
 export async function keepRunning(
   name: string,

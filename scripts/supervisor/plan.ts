@@ -53,7 +53,7 @@ interface PortNeed {
   host: string
   /** First port to use. 0 means any free port. */
   first: number
-  /** If false, a port that is not free is replaced. */
+  /** Whether the user has set the port. Otherwise, a port that is not free is replaced. */
   isSet: boolean
   count: number
 }

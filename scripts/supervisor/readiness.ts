@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 const reportAfterMs = 20_000
 
-/** Waits until /readyz returns 200. After 20 s, prints the reason once. */
+/** Waits until /readyz returns 200. If this takes longer than 20 s, reports the reason once. */
 export async function waitUntilReady(host: string, port: string, report: (line: string) => void) {
   const address = ['0.0.0.0', '::'].includes(host) ? '127.0.0.1' : host
   const url = `http://${address.includes(':') ? `[${address}]` : address}:${port}/readyz`
@@ -25,6 +25,6 @@ async function checkReadiness(url: string): Promise<{ ok: boolean; description: 
   } catch (error) {
     const { message, cause } = error as Error
     const reason = cause instanceof Error ? cause.message : message
-    return { ok: false, description: `${url} does not respond (${reason})` }
+    return { ok: false, description: `${url} is not responding (${reason})` }
   }
 }

@@ -45,7 +45,7 @@ export function readStackSettings(args: string[], dataFolder: string) {
 
 export type StackSettings = ReturnType<typeof readStackSettings>
 
-/** 0 means any free port. */
+/** Reads a port setting. 0 means any free port. */
 function port(setting: 'PORT' | 'INTERNAL_PORT' | 'RPC_PORT') {
   const text = process.env[setting]
   return { first: whole(setting, text || defaults[setting], 65_535), isSet: Boolean(text) }
@@ -60,7 +60,7 @@ function whole(name: string, text: string | number, max: number): number {
 export const secretFile = (name: 'JWT_SECRET' | 'SECRETS_KEY', dataFolder: string): string =>
   join(dataFolder, name.toLowerCase().replace('_', '-'))
 
-/** Generated keys are stored in a file that only its owner can read. */
+/** Returns the configured key, or a generated key from a file that only its owner can read. */
 function keepSecret(name: 'JWT_SECRET' | 'SECRETS_KEY', dataFolder: string): string {
   const given = process.env[name]
   if (given) return given
@@ -73,7 +73,7 @@ function keepSecret(name: 'JWT_SECRET' | 'SECRETS_KEY', dataFolder: string): str
   return readFileSync(file, 'utf8').trim()
 }
 
-/** Environment variables with keys. Only workers receive KUBECONFIG. */
+/** Returns the environment variables that contain keys. Only workers receive KUBECONFIG. */
 export function keyEnvironment(kind: string, dataFolder: string): Record<string, string | undefined> {
   if (kind !== 'api' && kind !== 'worker') return {}
   const keys = keysFor(kind, {
@@ -84,7 +84,7 @@ export function keyEnvironment(kind: string, dataFolder: string): Record<string,
   return kind === 'worker' ? { ...keys, KUBECONFIG: process.env.KUBECONFIG } : keys
 }
 
-/** The environment of all processes, without keys and ports. */
+/** The environment of all processes, without keys or ports. */
 export function childEnvironment(
   settings: StackSettings,
   { databaseUrl, redisUrl, bwrap }: FoundServices,

@@ -17,7 +17,7 @@ import { childEnvironment, keyEnvironment, readStackSettings, type StackSettings
 import type { Watchdog } from './watchdog.ts'
 
 export interface Stack {
-  /** Resolves with the API's URL. Rejects with a user-facing error if the start fails. */
+  /** Resolves with the API's URL. Rejects with a user-facing error if startup fails. */
   ready: Promise<string>
   /** Rejects with a user-facing error when the stack cannot continue. */
   failed: Promise<never>
@@ -45,7 +45,7 @@ export function startStack(args: string[], report: (line: string) => void): Stac
     await guardCluster(process.env)
     watchdog = openWatchdog(data, settings)
 
-    // Not needed by the service, so a failed build is only reported.
+    // The service does not need the client, so a failed build is only reported.
     const client = buildCli().catch((error: Error) =>
       report(`The client could not be built: ${error.message}`),
     )

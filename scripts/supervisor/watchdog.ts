@@ -5,7 +5,7 @@
 import { spawn } from 'node:child_process'
 import { quote } from '../../shared/contract/shell-words.ts'
 
-/** Applications are killed first. Databases then have 2 s to write data. */
+/** Kinds of process groups. Applications are killed first. Databases then have 2 s to write data. */
 export type Kind = 'application' | 'database'
 
 export interface Watchdog {
@@ -19,7 +19,7 @@ export interface Watchdog {
    * Registers a command to run after the applications have been killed and before the databases are stopped.
    */
   afterwards(command: string[]): void
-  /** After this call, the watchdog only removes folders. */
+  /** Keeps the watchdog from stopping processes. After this call, it only removes folders. */
   dismiss(): void
 }
 

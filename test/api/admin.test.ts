@@ -276,7 +276,7 @@ test.each([
   [[], 2, 'A command is missing.\n\nUsage'],
   [['acounts'], 2, 'Unknown admin command acounts.\n\nUsage'],
   [['suspend'], 2, 'suspend requires the EMAIL of one account.'],
-  [['accounts', 'a@b.c'], 2, 'accounts accepts no EMAIL.'],
+  [['accounts', 'a@b.c'], 2, 'accounts does not accept an EMAIL.'],
   [['suspend', 'nobody@example.com'], 1, 'No account exists for nobody@example.com'],
   [['suspend', 'a@b.c', '--hours', '1'], 2, 'suspend has no option --hours'],
 ] as const)('explains why it rejects the admin arguments %j', async (args, code, words) => {

@@ -55,7 +55,7 @@ describeOnBothDrivers('sandbox ports', (driver) => {
     expect(await line.closed).toEqual([1000, 'the listener closed the connection'])
     expect(line.received()).toBe('bye quit')
     const nobody = await open(3999)
-    expect(await nobody.closed).toEqual([4001, 'no process listens on port 3999 in the sandbox'])
+    expect(await nobody.closed).toEqual([4001, 'no process is listening on port 3999 in the sandbox'])
   })
 
   test('a rejected port connection receives a problem document', async () => {

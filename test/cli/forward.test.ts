@@ -59,7 +59,7 @@ test.concurrent('`forward` supports concurrent connections, and reports a port w
   })
   expect(ran.code).toBe(130)
   expect(ran.stdout).toMatch(/^127\.0\.0\.1:\d+ -> 3000\n127\.0\.0\.1:\d+ -> 3999\n$/)
-  expect(ran.stderr).toContain('sandlot: no process listens on port 3999 in the sandbox\n')
+  expect(ran.stderr).toContain('sandlot: no process is listening on port 3999 in the sandbox\n')
 })
 
 test.concurrent('`forward` supports HTTP/2 and WebSockets', async () => {

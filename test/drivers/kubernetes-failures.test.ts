@@ -213,7 +213,7 @@ describe.skipIf(!hasCluster)('cluster failures', () => {
     test.each([
       { text: undefined, words: /^KUBECONFIG cannot be read: ENOENT/ },
       { text: '{"clusters": [', words: /^KUBECONFIG cannot be read: / },
-      { text: '{}', words: 'KUBECONFIG has no current context with a cluster.' },
+      { text: '{}', words: 'The kubeconfig has no current context, or its current context' },
     ])('rejects the invalid kubeconfig $text as an invalid setting', async ({ text, words }) => {
       const KUBECONFIG = text === undefined ? '/no/such/kubeconfig' : await world.keep(text)
       expect(() => world.open({ KUBECONFIG })).toThrow(expect.objectContaining({ name: 'SettingsError' }))

@@ -99,7 +99,7 @@ describeOnBothInSoak('a worker that freezes while commands are running', (driver
 
       const { countOf } = inside(alice, params)
       await world.eventually(async () => (await countOf('sleep 432[1]')) === 0, 30_000)
-      const isOrphanEnd = ({ msg }: { msg: string }) => msg === 'a command of a lost worker was killed'
+      const isOrphanEnd = ({ msg }: { msg: string }) => msg === "killed a lost worker's command"
       await world.eventually(() => survivor.lines.filter(isOrphanEnd).length === 3, 10_000)
     } finally {
       frozen.signal('SIGCONT')

@@ -1,4 +1,7 @@
-/** Code outside `kubernetes/` and `local/` must not depend on which driver is used. */
+/**
+ * The interface of all drivers. Code outside `kubernetes/` and `local/` must not depend on which driver is
+ * used.
+ */
 import type { Duplex, Readable, Writable } from 'node:stream'
 import type { LivenessTimeouts } from '../../shared/platform/liveness-timeouts.ts'
 import type { Logger } from '../../shared/platform/log.ts'
@@ -7,7 +10,7 @@ import type { Resource } from './exhausted.ts'
 
 export interface DriverOptions {
   settings: Settings
-  /** Pods of other installations are ignored. */
+  /** Identifies this installation. A driver ignores the pods of other installations. */
   installationId: string
   log: Logger
 }
@@ -29,7 +32,7 @@ export interface Driver {
    */
   create(request: PodRequest): Promise<Pod>
 
-  /** Pods with the same fingerprint are interchangeable. */
+  /** Returns a fingerprint of the pod's configuration. Pods with the same fingerprint are interchangeable. */
   fingerprint(request: Pick<PodRequest, 'image' | 'deadlineSeconds'>): string
 
   /**
@@ -51,12 +54,12 @@ export interface Driver {
   ready(pod: PodName, signal: AbortSignal, trial?: () => Promise<unknown>): Promise<void>
 
   /**
-   * Resolves when the pod no longer exists. Idempotent. If a `uid` is given, a newer pod with the same name
-   * is kept.
+   * Deletes a pod, and resolves when it no longer exists. Idempotent. If a `uid` is given, a newer pod with
+   * the same name is kept.
    */
   delete(pod: PodName): Promise<void>
 
-  /** Includes dead pods, but no pods of other installations. */
+  /** Includes dead pods, but not pods that belong to other installations. */
   list(): Promise<PodState[]>
 
   /**
@@ -66,11 +69,11 @@ export interface Driver {
   watch(onDeath: (pod: PodState & { death: PodDeath }) => void): void
 
   /**
-   * The process leads its own process group. The argv can appear in the cluster's URLs and logs, so it must
-   * not contain client data.
+   * Starts a process as the leader of its own process group. The argv can appear in the cluster's URLs and
+   * logs, so it must not contain client data.
    *
    * If the local driver's agent dies before it responds, the process might be started twice. The first of the
-   * two then reads EOF from its stdin.
+   * two processes then reads EOF from its stdin.
    * @throws {PodGone} if the pod does not exist or is no longer running
    * @throws {PodExhausted} if the pod has exhausted a resource that the process needs
    * @throws {DriverUnavailable} if the pod is unreachable or does not support terminals
@@ -110,16 +113,16 @@ export interface TerminalSize {
 }
 
 export interface PodRequest {
-  /** A name is never used for two sandboxes. */
+  /** Name of the pod. A name is never used for two sandboxes. */
   name: string
-  /** Absent for a warm pod. */
+  /** ID of the sandbox. Absent for a warm pod. */
   sandboxId?: string | undefined
   image: string
-  /** The deadline is counted from the pod's start, and applies even if no worker runs. */
+  /** Seconds from the pod's start to its deadline. The deadline applies even if no worker is running. */
   deadlineSeconds: number
 }
 
-/** `uid` distinguishes pods that have had the same name at different times. */
+/** Identifies a pod. `uid` distinguishes pods that have had the same name at different times. */
 export interface PodName {
   name: string
   uid?: string | undefined
@@ -138,15 +141,17 @@ export interface PodState extends Pod {
 export interface PodDeath {
   reason: 'pod_failed' | 'expired' | 'start_failed'
   /**
-   * The reason that Kubernetes reports, such as `OOMKilled`, `Evicted` or `NodeLost`, or a description if
-   * there is none.
+   * The reason reported by Kubernetes, such as `OOMKilled`, `Evicted` or `NodeLost`. If there is no reason, a
+   * description.
    */
   detail: string
 }
 
 /**
- * A paused reader blocks the process. On a terminal, all output arrives on stdout. A terminal's stdin cannot
- * be closed to signal EOF; write byte 4 (Ctrl-D) instead.
+ * A process in a pod. A paused reader blocks the process.
+ *
+ * On a terminal, all output arrives on stdout. A terminal's stdin cannot be closed to signal EOF; write byte
+ * 4 (Ctrl-D) instead.
  */
 export interface Process {
   /**
@@ -159,7 +164,7 @@ export interface Process {
   stdout: Readable
   stderr: Readable
   /**
-   * Never rejects. Output can still be read after the process has ended.
+   * Resolves with the exit status, and never rejects. Output can still be read after the process has ended.
    *
    * Kubernetes might not report the exit of a process that left input unread. Close such a process once its
    * exit is known from another source.
@@ -168,7 +173,7 @@ export interface Process {
    * as `lost`. To prove its success, a process has to exit with a different code or print a known string.
    */
   ended: Promise<ProcessExit>
-  /** Undefined without a terminal. Does nothing after the process has ended. */
+  /** Resizes the terminal. Undefined without a terminal. Does nothing after the process has ended. */
   resize?: (size: TerminalSize) => Promise<void>
   /** Closes the connection without ending the process. */
   close(): void

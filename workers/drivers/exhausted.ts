@@ -1,6 +1,9 @@
 export type Resource = 'processes' | 'memory' | 'disk'
 
-/** Memory and disk come first, because running out of either can make a fork fail. */
+/**
+ * Error messages that reveal an exhausted resource. Memory and disk come first, because running out of either
+ * can make a fork fail.
+ */
 const patterns: [RegExp, Resource][] = [
   [/ENOMEM|Cannot allocate memory/i, 'memory'],
   [/ENOSPC|EDQUOT|No space left|Disk quota exceeded/i, 'disk'],

@@ -8,7 +8,10 @@ interface SharedConnection {
   full: Set<ProcessOutput>
 }
 
-/** The connection is paused while any of its output streams buffers `maxBytes` or more. */
+/**
+ * Returns a function that creates output streams. The connection is paused while any of these streams buffers
+ * `maxBytes` or more.
+ */
 export function outputsOf(connection: SharedConnection['connection'], maxBytes: number): () => ProcessOutput {
   const shared = { connection, maxBytes, full: new Set<ProcessOutput>() }
   return () => new ProcessOutput(shared)
@@ -52,7 +55,7 @@ export class ProcessOutput {
     connection.pause()
   }
 
-  /** Buffered output can still be read. */
+  /** Ends the stream. Buffered output can still be read. */
   end(): void {
     if (this.isOver || this.stream.destroyed) return
     this.isOver = true

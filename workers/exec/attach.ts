@@ -48,12 +48,13 @@ export async function attach(worker: ExecContext, args: OneExec): Promise<Opened
 const maxWaiting = 8 * 1024 * 1024
 /**
  * Memory in the account's budget that attached stdin must leave free. Other requests need this memory, such
- * as one that makes the command read its stdin.
+ * as a request that makes the command read its stdin.
  */
 const headroom = 256 * 1024
 
 /**
- * While the account's memory budget is exhausted, the socket is paused after each message.
+ * Connects a WebSocket to a command. While the account's memory budget is exhausted, the socket is paused
+ * after each message.
  * @param held counts the pending stdin toward the memory budget
  */
 function serve(command: Command, socket: WebSocket, held: Reservation) {
@@ -137,7 +138,10 @@ function controlQueue() {
   }
 }
 
-/** Unknown messages are ignored. @returns undefined if the message is unknown */
+/**
+ * Parses a control message.
+ * @returns undefined if the message is unknown; it is then ignored
+ */
 function parse(data: Buffer): z.infer<typeof Message> | undefined {
   if (data.length > limits.textFrameBytes) return undefined
   try {
@@ -157,7 +161,7 @@ async function sendOutput(command: Command, socket: WebSocket): Promise<void> {
     const item = await reader.next()
     if (!item || reader.isAbsent) return
     if (item.kind === 'end') break
-    // After a broken connection, the command waits for this reader until the grace period is over.
+    // After the connection has broken, the command waits for this reader until the grace period is over.
     if (!(await send(socket, frameOf(item)))) return
   }
   // This close code makes clients reattach, so that they receive the exit status once it has been committed.
@@ -173,7 +177,7 @@ function frameOf(item: Exclude<Item, { kind: 'end' }>): string | Buffer {
 }
 
 /**
- * Resolves when the kernel has accepted the bytes, so a slow client slows the command down.
+ * Sends data. Resolves when the kernel has accepted the bytes, so a slow client slows the command down.
  * @returns false if the connection is broken
  */
 const send = (socket: WebSocket, data: string | Buffer): Promise<boolean> =>

@@ -21,7 +21,7 @@ export interface Grace {
 export class AttachedClients {
   private readonly command: Awaited
   private readonly grace: Grace
-  /** Includes disconnected clients whose grace period is not over. */
+  /** Number of clients, including disconnected clients whose grace period is not over. */
   private count = 0
   /** Readers whose clients have disconnected but may reconnect. The command still blocks on these readers. */
   private readonly absent = new Set<Reader>()
@@ -38,7 +38,8 @@ export class AttachedClients {
   attach(from?: OutputOffset): Reader {
     this.arrive()
     const reader = this.command.log.read(from)
-    // This reader replaces the one of the broken connection, so the command no longer blocks on that one.
+    // The new reader replaces the reader of the broken connection, so the command no longer blocks on the old
+    // reader.
     if (from) this.findFormer(from)?.leave()
     return reader
   }

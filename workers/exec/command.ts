@@ -38,7 +38,10 @@ export interface Body {
   resize?(size: { rows: number; columns: number }): Promise<void>
 }
 
-/** These properties stay in memory until the sandbox is destroyed, so do not add large request fields. */
+/**
+ * Properties of a command. They stay in memory until the sandbox is destroyed, so do not add large request
+ * fields.
+ */
 export interface CommandFacts {
   id: string
   sandboxId: string
@@ -79,7 +82,10 @@ export class Command {
   private redactors: Record<StreamName, Redactor> | undefined
   private durationMs = 0
   private isCut = false
-  /** In the sandbox's PID namespace. Null before the command has begun, or if it is unknown. */
+  /**
+   * The command's pid in the sandbox's PID namespace. Null before the command has begun, or if the pid is
+   * unknown.
+   */
   pid: number | null = null
   private body: Body | undefined
   /**
@@ -158,7 +164,7 @@ export class Command {
   }
 
   /**
-   * Does nothing if the command has already ended.
+   * Ends the command with an exit status. Does nothing if the command has already ended.
    * @param isCut whether an unknown amount of output was lost
    */
   finish(ending: ExitStatus, isCut = false): void {
@@ -169,7 +175,7 @@ export class Command {
     this.durationMs = Math.round((this.endedAt - this.started) * 1000) / 1000
     this.log.release()
     for (const stream of ['stdout', 'stderr'] as const) {
-      // At the end of the output, the bytes that the redactor held back cannot become a secret any more.
+      // At the end of the output, the bytes held back by the redactor can no longer become part of a secret.
       if (this.redactors) void this.keep(stream, this.redactors[stream].flush())
     }
     this.log.end()
@@ -205,14 +211,14 @@ export class Command {
   }
 
   /**
-   * TERM is followed by KILL if the command does not exit.
+   * Sends a signal to the command. TERM is followed by KILL if the command does not exit.
    * @throws {Problem} `exec_finished` when the command has ended
    */
   async signal(name: string): Promise<void> {
     // A signal to a command that is still starting is sent as soon as it runs.
     await Promise.race([this.begun.promise, this.ended])
     if (!this.isRunning || !this.body) throw finished('it has ended')
-    // Unlike `stop`, a TERM followed by KILL leaves the exit status to the command.
+    // Unlike `stop`, a TERM followed by KILL does not override the command's own exit status.
     if (name === 'TERM' || name === 'KILL') this.log.release()
     if (name === 'TERM') return await this.body.end()
     await this.body.signal(name)

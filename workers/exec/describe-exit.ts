@@ -9,12 +9,12 @@ import type { ExecContext } from './context.ts'
 import { killOrphans } from './orphans.ts'
 
 /**
- * How long a `lost` status is held back. Meanwhile, the remaining processes are killed, or the row of a
- * sandbox whose pod died is updated.
+ * Maximum delay before a `lost` status is reported. During the delay, the remaining processes are killed, or
+ * the row of a sandbox whose pod died is updated.
  */
 const killWaitMs = 3_000
 
-/** If the exit status is unknown, kills the remaining processes first. */
+/** Returns the exit status to report. If the status is unknown, kills the remaining processes first. */
 export async function describeExit(
   worker: ExecContext,
   command: Command,

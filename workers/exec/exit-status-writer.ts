@@ -1,9 +1,9 @@
 /**
  * Stores exit statuses in PostgreSQL before they are reported, and retries while PostgreSQL is unavailable.
  *
- * Only rows with an Idempotency-Key are committed synchronously (`rows.ts`), which costs about 4 ms on a slow
- * disk. A PostgreSQL crash may therefore lose a reported exit status. To repair this, the worker reads each
- * row again after a few seconds, and stores the exit status again if necessary.
+ * A synchronous commit costs about 4 ms on a slow disk, so only rows with an Idempotency-Key are committed
+ * synchronously (`rows.ts`). A PostgreSQL crash may therefore lose a reported exit status. To repair this,
+ * the worker reads each row again after a few seconds, and stores the exit status again if it is missing.
  *
  * If the API has already stored an exit status, the worker does not overwrite it. The API most likely never
  * received this worker's response, so it has reported its own status to the client.
@@ -99,7 +99,7 @@ export class ExitStatusWriter {
       this.unchecked.delete(end.id)
       if (!isRestored) continue
       this.checkLater(end)
-      this.log.info({ exec_id: end.id }, 'an exit status that the database had lost was written again')
+      this.log.info({ exec_id: end.id }, 'an exit status lost by the database was written again')
     }
   }
 }

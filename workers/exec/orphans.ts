@@ -1,7 +1,8 @@
 /**
- * Kills orphans: commands whose worker is gone. The reconciler kills orphans and records them as lost.
+ * Finds orphans, which are commands whose worker is gone. The reconciler kills orphans and records them as
+ * lost.
  *
- * A worker is gone if it is not registered in Redis and does not respond. A worker that only lost its
+ * A worker is gone if it is not registered in Redis and does not respond. A worker that has only lost its
  * connection to Redis keeps its commands.
  */
 import { markEnded, markOrphanLost } from '../../shared/data/exec-writes.ts'
@@ -81,12 +82,13 @@ async function killOrphan({ db, driver, log, metrics }: OrphansContext, orphan: 
     account_id: orphan.account_id,
   }
   // If is_left is set, the process that reported the command as lost has already logged it.
-  if (orphan.is_left || orphan.destroy_reason !== null) log.info(ids, 'a command of a lost worker was killed')
+  if (orphan.is_left || orphan.destroy_reason !== null) log.info(ids, "killed a lost worker's command")
   else log.warn(ids, 'a command is lost, because its worker is gone')
 }
 
 /**
- * If the orphan's pid was never recorded, the only process that can exist is the waiting shell of a terminal.
+ * Kills an orphan's processes. If the orphan's pid was never recorded, only a terminal's waiting shell can
+ * exist.
  * @returns false if processes may still be running
  */
 async function killProcesses(driver: Driver, { id, pid, ...orphan }: Orphan): Promise<boolean> {

@@ -1,13 +1,13 @@
 /**
- * A block of output. It stores stdout and stderr in order of arrival, and the positions at which the stream
- * switches.
+ * A block of output. It stores stdout and stderr in order of arrival, and the positions at which one stream
+ * follows the other.
  */
 import { firstIndex } from '../../shared/lib/first-index.ts'
 import { wholeLength } from '../shell/output.ts'
 
 export type StreamName = 'stdout' | 'stderr'
 
-/** Maximum size of a block. A position in a block fits into the two bytes that record a switch. */
+/** Maximum size of a block. It is chosen so that a position fits into the two bytes that record a switch. */
 const blockBytes = 64 * 1024
 const switchBytes = 2
 

@@ -77,7 +77,7 @@ export class OutputLog {
 
   /**
    * Memory used by the kept output, including 2 bytes for each switch between stdout and stderr. Output that
-   * alternates byte by byte uses three times its size.
+   * switches after every byte uses three times its size.
    */
   get keptBytes(): number {
     const first = this.blocks[0]
@@ -138,9 +138,7 @@ export class OutputLog {
     this.wake()
   }
 
-  /**
-   * Returns the newest block if it has room, and a new one if not. Small writes do not allocate a block each.
-   */
+  /** Returns the newest block if it has room, or else a new block. Small writes therefore share blocks. */
   private roomyBlock(): Block {
     const last = this.blocks.at(-1)
     if (last?.hasRoom) return last
@@ -191,7 +189,7 @@ export class OutputLog {
     this.wake()
   }
 
-  /** Returns undefined if no further output has arrived. */
+  /** Returns the item at an offset, or undefined if no further output has arrived. */
   itemAt(offset: OutputOffset, maxBytes: number): Item | undefined {
     const first = this.blocks[0]?.at ?? this.total
     if (sum(offset) < sum(first)) {

@@ -2,9 +2,9 @@
 import { TokenBuckets } from '../../shared/lib/token-buckets.ts'
 
 const mebibyte = 1024 * 1024
-/** Each chunk costs this many bytes, in addition to its size. */
+/** Fixed cost of a chunk in bytes, in addition to its size. */
 const chunkBytes = 16 * 1024
-/** Additional cost of each byte per reader: encoding, sending, and forwarding by the API. */
+/** Additional cost of each byte per reader, for encoding, sending, and forwarding by the API. */
 const perReader = 3
 
 export class OutputRate {

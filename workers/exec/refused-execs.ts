@@ -2,8 +2,8 @@
  * Deletes the rows of commands that were refused before they ran, and retries while PostgreSQL is
  * unavailable.
  *
- * The insert may still be running. Each insert has a deadline, so a deletion after that deadline is final.
- * Until then, a request with the same Idempotency-Key receives a 503.
+ * The insert of such a row may still be running. Each insert has a deadline, so a deletion after that
+ * deadline is final. Until then, a request with the same Idempotency-Key receives a 503.
  */
 import type { Database } from '../../shared/data/database.ts'
 import { takeBackExecs } from '../../shared/data/exec-writes.ts'
@@ -13,8 +13,8 @@ import { unavailable } from '../../shared/platform/problem.ts'
 
 const retryMs = 1_000
 /**
- * How long a refused command is remembered after its row has been deleted. Another process that read the row
- * before might still request the command.
+ * How long a refused command is remembered after its row has been deleted. A process that read the row before
+ * the deletion might still request the command.
  */
 const rememberMs = 60_000
 

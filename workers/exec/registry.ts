@@ -74,8 +74,8 @@ export class Commands {
   }
 
   /**
-   * Returns sandbox IDs in the order in which their output is dropped. The account and the sandbox with the
-   * most output come first.
+   * Returns sandbox IDs in the order in which their output is dropped. They are sorted by the account's total
+   * output, then by the sandbox's own output, largest first.
    */
   private bySize(): string[] {
     const ofAccount = new Map<string, number>()
@@ -139,8 +139,8 @@ const sum = (all: readonly Command[]): number => all.reduce((bytes, { keptBytes 
 const minUnread = 256 * 1024
 
 /**
- * Divides the sandbox's limit for retained output among the commands that have readers. The log never drops
- * output that a reader has yet to receive.
+ * Divides the sandbox's limit for retained output among the commands that have readers. A log never drops
+ * output that a reader has yet to receive, so each command needs its own limit.
  */
 function shareUnread(all: Command[]): void {
   let readers = 0

@@ -36,7 +36,9 @@ export function runInSlot(
   return { processes: () => slot.processes, began: began.promise, ended }
 }
 
-/** Frees the memory of the request's stdin once the command has read it or has ended. */
+/**
+ * Passes the request's stdin to the command. Its memory is freed once the command has read it or has ended.
+ */
 export function feed(command: Command, stdin: RequestStdin | undefined, eof: boolean): void {
   const free = () => stdin?.free()
   // A command may end before it has read all of its stdin.

@@ -88,7 +88,9 @@ async function startInside(
   return command
 }
 
-/** The closure is kept as long as the command, so it must not capture the request. */
+/**
+ * Creates the command object. Its closure is kept as long as the command, so it must not capture the request.
+ */
 const makeCommand = (worker: ExecContext, facts: CommandFacts, requestId: string) =>
   new Command(facts, async (ended, end) => {
     worker.reach('end: the command has ended, its exit status is not recorded')
@@ -186,7 +188,10 @@ const timeoutOf = ({ request, mode }: StartExec): number =>
 /** Delay, in milliseconds, before another attempt to read a row that could not be read. */
 const rereadMs = 1_000
 
-/** Stops a command at its timeout, or when its sandbox expires. The row is then read again, to notice an extension. */
+/**
+ * Stops a command at its timeout, or when its sandbox expires. At expiry, the row is read again, to notice an
+ * extension.
+ */
 function stopAtTimeout(
   worker: ExecContext,
   command: Command,
@@ -207,8 +212,8 @@ function stopAtTimeout(
 }
 
 /**
- * Like a foreground command, a background command with a grace period is stopped when it has had no client
- * for that time.
+ * Whether a background command has a grace period. Like a foreground command, it is then stopped when it has
+ * had no client for that long.
  */
 const hasGrace = ({ tty, grace_ms }: ExecRequest): boolean => !tty && grace_ms !== undefined
 

@@ -39,8 +39,8 @@ export async function runInTerminal(
 }
 
 /**
- * A separate function, so that no closure keeps the shell command and its environment in memory while the
- * command runs.
+ * Opens the terminal. A separate function, so that no closure keeps the shell command and its environment in
+ * memory while the command runs.
  */
 const open = (
   worker: ExecContext,

@@ -7,8 +7,10 @@ import { writing } from './place.ts'
 import { limitPerSandbox } from './sandbox-concurrency.ts'
 
 /**
- * Shell functions for scripts that move or remove a path. Two directories can have the same device number, but be on
- * different mounts, between which the kernel does not rename files. Only Linux itself reports the mount.
+ * Shell functions for scripts that move or remove a path. Mounts are compared by their IDs in `/proc`,
+ * because directories on different mounts can have the same device number.
+ *
+ * The kernel does not rename files between mounts.
  */
 const moving = `
 is_there() { [ -e "$1" ] || [ -L "$1" ]; }
@@ -21,7 +23,7 @@ must_not_be_mount() {
 }
 `
 
-/** Prints `x` if the directory exists already. */
+/** Shell script that creates a directory. Prints `x` if the directory already exists. */
 const makeScript = `
 f=$1 mode=$2 exist_ok=$3
 umask 022
@@ -46,8 +48,8 @@ export const makeDirectory = limitPerSandbox<'makeDirectory'>(async (args, worke
 })
 
 /**
- * Shell script that renames a path. Across mounts, it copies to a temporary name next to the target, renames the copy
- * and removes the source.
+ * Shell script that renames a path. To move across mounts, it copies to a temporary name next to the target,
+ * renames the copy and removes the source.
  */
 const moveScript = `${probes}${writing}${moving}
 from=$1 f=$2 overwrite=$3
@@ -80,7 +82,10 @@ export const moveFile = limitPerSandbox<'moveFile'>(async (args, worker, { signa
   return to.shown
 })
 
-/** Prints `x` if nothing exists at the path. A directory is removed without the lock, because this is slow. */
+/**
+ * Shell script that removes a path. Prints `x` if nothing exists at the path. Directories are removed without
+ * holding the lock, because this can be slow.
+ */
 const removeScript = `${probes}${writing}${moving}
 f=$1 recursive=$2 missing_ok=$3
 gone() {

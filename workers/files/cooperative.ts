@@ -6,8 +6,8 @@ import { performance } from 'node:perf_hooks'
 import { append, type RoundRobinQueue, takeFirst } from '../../shared/lib/round-robin-queue.ts'
 
 /**
- * Maximum length of a slice. A command takes about ten event-loop iterations, each of which may have to wait
- * for a slice.
+ * Maximum duration of a slice. A command takes about ten event-loop iterations, and each of them may have to
+ * wait for a slice.
  */
 const sliceMs = 3
 

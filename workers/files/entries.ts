@@ -11,8 +11,8 @@ export interface FoundEntry {
 }
 
 /**
- * Returns a format for `stat`. `split` returns the fields of a record: `MODE_HEX SIZE SECONDS UID GID DATE TIME ZONE`
- * and `more`, the owner, the group, the path, and the path with the target of a symlink.
+ * Returns a format for `stat`. `split` returns the fields of a record: `MODE_HEX SIZE SECONDS UID GID DATE
+ * TIME ZONE` and `more`, the owner, the group, the path, and the path with a symlink's target.
  */
 export function entryFormat(more = '') {
   const sentinel = randomBytes(16).toString('hex')
@@ -39,7 +39,7 @@ const types: Record<number, FileEntry['type']> = {
 
 /**
  * Parses an entry. The owner and the group are names, and `link` is `NAME -> TARGET` for a symlink.
- * @returns undefined if the fields are not what {@link entryFormat} makes `stat` print
+ * @returns undefined if the fields do not match the output format of {@link entryFormat}
  */
 export function readEntry([facts, owner, group, path, link]: Buffer[]): FoundEntry | undefined {
   if (!facts || !owner || !group || !path || !link) return undefined
@@ -79,10 +79,10 @@ function split(record: Buffer, delimiter: Buffer): Buffer[] {
   }
 }
 
-/** Reports whether text is a user or group id of Linux, which has at most 32 bits. */
+/** Reports whether text is a Linux user or group ID, which has at most 32 bits. */
 const isId = (text: string | undefined): text is string => /^\d{1,10}$/.test(text ?? '')
 
-/** Returns the name that `stat` printed, or null for its placeholders for an id without a name. */
+/** Returns the name printed by `stat`, or null for its placeholders for an ID without a name. */
 function nameOfId(printed: Buffer, id: string): string | null {
   const { text } = readName(printed)
   return text === 'UNKNOWN' || text === id ? null : text
@@ -98,7 +98,8 @@ function targetOf(shown: Buffer, path: Buffer): Buffer | undefined {
 }
 
 /**
- * First and last second of ISO 8601's four-digit years. A file's time outside this range is clamped to it.
+ * The first and last seconds that ISO 8601's four-digit years can express. File timestamps outside this range
+ * are clamped to it.
  */
 const years = {
   first: Date.parse('0000-01-01T00:00:00Z') / 1000,

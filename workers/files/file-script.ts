@@ -126,7 +126,7 @@ const problemOfMessage: [RegExp, ErrorCode, string][] = [
     'invalid_request',
     'A name in the path exceeds 255 bytes, or the path exceeds 4,095 bytes.',
   ],
-  // `mv` of busybox prints only the kernel's message.
+  // `mv` in busybox prints only the kernel's message.
   [
     /are the same file|subdirectory of itself|can't rename .*Invalid argument/i,
     'invalid_request',
@@ -206,12 +206,13 @@ export async function runFileScript(
   const stops = [signal, output.tooMuch, ...(script.enough ? [script.enough] : [])]
   const command = {
     argv: ['/bin/sh', '-c', script.text, 'sh', ...script.args],
-    // The user may have no permission to enter the workspace, and all paths are absolute.
+    // Scripts start in `/`, because all paths are absolute and the user may not be allowed to enter the
+    // workspace.
     cwd: '/',
     // Disables quoting in the output of `stat`, and makes it print times in UTC.
     env: { LC_ALL: 'C', QUOTING_STYLE: 'literal', TZ: 'UTC0' },
-    // Without stdin, the shell stays until all output has been read. Kubernetes drops output in transit when a process
-    // ends.
+    // Without stdin, the shell stays alive until all output has been read, because Kubernetes drops output in
+    // transit when a process ends.
     noStdin: script.stdin === undefined,
   }
   const io = {

@@ -48,7 +48,10 @@ for c in $counts; do
 done
 `
 
-/** Results are sorted by the bytes of their paths, so that the search can stop at the limit. */
+/**
+ * Shell script that searches a path. Results are sorted by the bytes of their paths, so that the search can
+ * stop at the limit.
+ */
 const script = `${probes}
 f=$1 each=$2 flags=$3 pattern=$4 most=$5 bytes=$6; shift 6
 isBad=; words=$(echo | LC_ALL=C.UTF-8 grep -a "-$flags" -e "$pattern" 2>&1 >/dev/null)
@@ -123,7 +126,8 @@ function readLine(record: Buffer): Pick<Match, 'line' | 'text' | 'text_base64'> 
 }
 
 /**
- * Names below a directory begin with `./`. If a single file was searched, returns the path from the request.
+ * Returns the path of a found file, or the path from the request if a single file was searched. Names below a
+ * directory begin with `./`.
  */
 const nameOf = (found: Buffer, prefix: Buffer): DisplayPath =>
   show(isBelow(found) ? Buffer.concat([prefix, found.subarray(2)]) : prefix.subarray(0, -1))
@@ -131,8 +135,8 @@ const nameOf = (found: Buffer, prefix: Buffer): DisplayPath =>
 const isBelow = (found: Buffer) => found[0] === '.'.charCodeAt(0)
 
 /**
- * As in `grep --include`, a pattern without a slash matches the base name, and a file that the request names
- * is always included.
+ * Parses the `include` pattern. As in `grep --include`, a pattern without a slash matches the base name, and
+ * a file that is named in the request is always included.
  */
 function readInclude(text: string) {
   const pattern = readPattern(text, 'include')

@@ -7,10 +7,11 @@ export const isBareNewline = (text: Buffer, at: number): boolean =>
   text[at] === newline && text[at - 1] !== carriageReturn
 
 /**
- * Returns a function that takes the bounds of a match in `content`, and returns another function. For each
- * line ending of the replacement, the second function reports whether it must be CR LF.
+ * Returns a function that must be called with the bounds of each match in `content`. `start` must not
+ * decrease between matches.
  *
- * `start` must not decrease between matches.
+ * That function returns another function, which must be called for each line ending of the replacement. It
+ * reports whether the line ending must be CR LF.
  */
 export function makeEndings(content: Buffer): (start: number, end: number) => () => boolean {
   let following = content.indexOf(newline)

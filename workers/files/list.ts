@@ -18,8 +18,8 @@ export const timeoutMs = 30_000
 const maxBytes = 64 * 1024 * 1024
 
 /**
- * Prints each entry in the given `stat` format. The format contains sentinels, which no file name can
- * contain.
+ * Shell script that prints each entry in the given `stat` format. The format contains sentinels, which no
+ * file name can contain.
  */
 const listScript = `${probes}
 f=$1 format=$2 depth=$3
@@ -31,7 +31,7 @@ fi
 if [ ! -e "$f" ] && [ ! -L "$f" ]; then missing "$f"; fi
 stat -c "$format" "$f"`
 
-/** For a path that is not a directory, returns the file's own entry. */
+/** Lists a directory. For a path that is not a directory, returns the file's own entry. */
 export const listFiles = limitPerSandbox<'listFiles'>(async (args, worker, { signal }) => {
   const { depth = 1 } = args
   const prefix = prefixOf(args)
@@ -82,16 +82,19 @@ async function runList(
   })
 }
 
-/** The scripts sort all names before they print, so a script that timed out has printed nothing. */
+/**
+ * Error for a script that timed out. The scripts sort all names before they print, so such a script has
+ * printed nothing.
+ */
 export const tooSlow = (action: string) =>
   new Problem('invalid_request', `Collecting the names took longer than ${timeoutMs / 1000} s. ${action}`)
 
-/** Linux cannot open longer paths. */
+/** Maximum length of a path in bytes. Linux cannot open longer paths. */
 const pathBytes = 4096
 
 /**
- * Prints the paths below a directory. Skips names that disappear and directories that it is not allowed to
- * read.
+ * Shell script that prints the paths below a directory. It skips names that disappear and directories that it
+ * is not allowed to read.
  */
 const globScript = `${probes}
 f=$1; shift

@@ -25,7 +25,9 @@ export function show(bytes: Buffer): DisplayPath {
   return base64 === undefined ? { path: text } : { path: text, path_base64: base64 }
 }
 
-/** Invalid UTF-8 becomes U+FFFD in `text`. Such a name is also returned in base64. */
+/**
+ * Decodes a file name. Invalid UTF-8 becomes U+FFFD in `text`, and such a name is also returned in base64.
+ */
 export function readName(bytes: Buffer): { text: string; base64?: string } {
   const text = bytes.toString('utf8')
   return Buffer.from(text).equals(bytes) ? { text } : { text, base64: bytes.toString('base64') }

@@ -17,7 +17,10 @@ export function makeMatcher(pattern: Pattern, options: { dots: boolean }): (path
  */
 function expressionOf(parts: Part[], { dots }: { dots: boolean }): RegExp {
   let groups = 0
-  /** Emulates an atomic group, which JavaScript lacks. A match never backtracks into a lookahead. */
+  /**
+   * Uses a lookahead to emulate an atomic group, which JavaScript lacks. A match never backtracks into a
+   * lookahead.
+   */
   const atomic = (make: () => string): string => {
     const group = ++groups
     return `(?=(${make()}))\\${group}`

@@ -10,7 +10,7 @@ import type { SandboxContext } from '../sandbox/enter.ts'
 import { exits, probes, runFileScript } from './file-script.ts'
 import type { Location } from './location.ts'
 
-/** Attempts to acquire the lock are 50 ms apart. After the last one, the write fails. */
+/** Maximum number of attempts to acquire the lock, 50 ms apart. If all attempts fail, the write fails. */
 const maxLockAttempts = 600
 
 /**
@@ -145,8 +145,8 @@ write_through() {
 `
 
 /**
- * Streamed content ends with its SHA-256 hash, which detects truncation. Pipes and devices are written to
- * directly, unless a condition requires a regular file.
+ * Shell script that writes a file. Streamed content ends with its SHA-256 hash, which detects truncation.
+ * Pipes and devices are written to directly, unless a condition requires a regular file.
  */
 export const writeScript = `${probes}${writing}
 wanted=$2 overwrite=$3 match=$4 whole=$5
@@ -177,7 +177,7 @@ export interface FileWrite {
   location: Location
   /** The file mode, in octal. Defaults to the mode of the replaced file, or to 644 for a new file. */
   mode?: string | undefined
-  /** With `new`, an existing file causes `precondition_failed`. */
+  /** Whether an existing file is replaced. With `new`, an existing file causes `precondition_failed`. */
   overwrite: boolean | 'new'
   /** Replaces the file only if its SHA-256 hash is one of these. */
   ifMatch?: Tags | undefined
@@ -202,7 +202,10 @@ export async function writeWhole(
   await runFileScript(worker, call, signal, { text: writeScript, args, stdin, ...more })
 }
 
-/** The words `any` and `none` cannot be confused with a SHA-256 hash. */
+/**
+ * Returns the accepted hashes as an argument of a script. The words `any` and `none` cannot be confused with
+ * a SHA-256 hash.
+ */
 const wordsOf = (tags: Tags | undefined) =>
   tags === undefined
     ? ''

@@ -17,13 +17,14 @@ import { locate } from './location.ts'
 import { limitPerSandbox } from './sandbox-concurrency.ts'
 
 /**
- * The file is opened once, so that its size, hash and content are consistent even if the path is replaced.
+ * Shell commands that open the file once, so that its size, hash and content are consistent even if the path
+ * is replaced.
  */
 const openOnce = 'exec 7<"$f"; f=/proc/self/fd/7'
 
 /**
- * Prints `SIZE LINES SHA256` and a newline, then the content: at most one byte more than a response may
- * contain.
+ * Shell script that prints `SIZE LINES SHA256` and a newline, then the content: at most one byte more than a
+ * response may contain.
  */
 export const viewScript = `${probes}
 f=$1 from=$2 count=$3 most=$4
@@ -78,17 +79,17 @@ export const viewFile = limitPerSandbox<'viewFile'>(async (args, worker, { signa
 const countOf = (from: number, to: number | undefined): string =>
   to === undefined ? 'all' : String(Math.max(0, to - from + 1))
 
-/** Returns undefined if the bytes are not valid UTF-8 or contain a NUL. */
+/** Decodes text. Returns undefined if the bytes are not valid UTF-8 or contain a NUL. */
 function asText(bytes: Buffer): string | undefined {
   return isUtf8(bytes) && !bytes.includes(0) ? bytes.toString() : undefined
 }
 
-/** A larger file is hashed only if a condition requires it. */
+/** Maximum size of a file that is always hashed. A larger file is hashed only if a condition requires it. */
 const taggedBytes = 1024 * 1024
 
 /**
- * Prints the size, mode and SHA-256 hash of a file. Then reads a range from stdin and prints the bytes in
- * that range, or exits at EOF.
+ * Shell script that prints the size, mode and SHA-256 hash of a file. It then reads a range from stdin and
+ * prints the bytes in that range, or exits at EOF.
  */
 export const rawScript = `${probes}
 f=$1 tagged=$2
@@ -104,7 +105,7 @@ read -r first count || exit 0
 if [ "$first" -eq 1 ] && [ "$count" -eq "$size" ]; then exec cat "$f"; fi
 tail -c "+$first" "$f" | head -c "$count"`
 
-/** A slow client slows down the stream. */
+/** Streams the bytes of a file. A slow client slows down the stream. */
 export const readRaw: StreamHandler<'readRaw', SandboxContext> = async (
   args,
   worker,
@@ -189,7 +190,9 @@ function evaluateConditions(
   return { isSame: false, range: counts ? rangeOf(range, 0, size) : undefined }
 }
 
-/** Prints a newline as soon as the file is known to be readable, then the requested lines. */
+/**
+ * Shell script that prints a newline as soon as the file is known to be readable, then the requested lines.
+ */
 const shownScript = `${probes}
 f=$1 from=$2 count=$3
 must_be_file "$f"
@@ -198,7 +201,7 @@ if [ "$count" != all ]; then tail -n "+$from" "$f" | head -n "$count"
 else exec tail -n "+$from" "$f"
 fi`
 
-/** Secrets are redacted unless `reveal` is set. */
+/** Streams the lines of a file. Secrets are redacted unless `reveal` is set. */
 export const readShown: StreamHandler<'readShown', SandboxContext> = async (
   args,
   worker,

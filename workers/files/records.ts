@@ -3,8 +3,8 @@ import { limits } from '../../shared/contract/limits.ts'
 import { runCooperatively, type Steps } from './cooperative.ts'
 
 /**
- * Maximum size of a record. Sandlot's scripts never print a longer record, so one can only come from modified
- * tools.
+ * Maximum size of a record. Sandlot's scripts never print a longer record, so only modified tools can cause
+ * one.
  */
 const recordBytes = 64 * 1024
 

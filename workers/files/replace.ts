@@ -26,15 +26,17 @@ const carriageReturn = 13
 export const memoryToReplace = (content: Buffer, text: Replacement): number =>
   maxResultBytes(content, text) + Buffer.byteLength(text.old) * Int32Array.BYTES_PER_ELEMENT
 
-/** Counts each byte of `new` twice, because an LF may become CR LF. */
+/**
+ * Returns the maximum size of the result. Counts each byte of `new` twice, because an LF may become CR LF.
+ */
 function maxResultBytes(content: Buffer, { old, new: other, replaceAll }: Replacement): number {
   const matches = replaceAll ? content.length / Buffer.byteLength(old) : 1
   return Math.min(limits.editBytes, content.length + Math.ceil(matches * 2 * Buffer.byteLength(other)))
 }
 
 /**
- * An LF in `old` matches LF and CR LF, and each replaced line keeps its line ending. If `old` contains CR LF,
- * it is matched verbatim.
+ * Replaces exact text. An LF in `old` matches LF and CR LF, and each replaced line keeps its line ending. If
+ * `old` contains CR LF, it is matched verbatim.
  * @throws {Problem} `edit_no_match`, `edit_not_unique` with the line numbers, or `invalid_request` if the
  *   result is too large
  */
@@ -114,8 +116,8 @@ function* eachMatch(
   for (const byte of needle) if (byte === newline) newlines++
   let [matched, line, work] = [0, 1, 0]
   /**
-   * Number of bytes, not counting ignored CRs, up to `at`, and up to the end of the most recent match whose `start` is
-   * defined.
+   * Number of bytes, not counting ignored CRs, up to `at`, and up to the end of the most recent match that
+   * has a `start`.
    */
   let [passed, apartFrom] = [0, 0]
   for (let at = 0; at < content.length; at++) {

@@ -1,6 +1,8 @@
 /**
- * Watches a path by comparing listings. One script in the sandbox lists the path whenever the worker sends a line, so it
- * ends with the worker's connection, and a slow client delays the next listing.
+ * Watches a path by comparing listings. One script in the sandbox lists the path whenever the worker sends a
+ * line.
+ *
+ * The script therefore ends with the worker's connection, and a slow client delays the next listing.
  */
 import type { Writable } from 'node:stream'
 import { limits } from '../../shared/contract/limits.ts'
@@ -21,7 +23,7 @@ import { readRecords } from './records.ts'
 
 /** Minimum time between the starts of two listings. */
 const intervalMs = 250
-/** After a listing, the watch pauses for at least this many times as long as the listing took. */
+/** After each listing, the watch pauses for at least this multiple of the time that the listing took. */
 const pauseFactor = 3
 /** Maximum output per listing. Every path occurs twice in a listing, next to delimiters. */
 const maxListingBytes = 4 * limits.listed.bytes
@@ -29,10 +31,11 @@ const maxListingBytes = 4 * limits.listed.bytes
 const entryOverheadBytes = 100
 
 /**
- * Prints the entries only if their checksum has changed. Each listing ends with a record `listed` or `same`.
+ * Shell script that prints the entries only if their checksum has changed. Each listing ends with a record
+ * `listed` or `same`.
  *
- * Changes between the two passes are printed, and make the next checksum differ once more. `head` stops `find` in a
- * directory that exceeds the limits. Temporary files of writes (place.ts) are skipped.
+ * An entry that changes between the two passes is printed, and also makes the next checksum differ. In a
+ * directory that exceeds the limits, `head` stops `find`. Temporary files of writes (place.ts) are skipped.
  */
 const watchScript = `${probes}
 f=$1 format=$2 depth=$3 end=$4 last=none
@@ -145,7 +148,7 @@ class Watch {
 
   take = async (chunk: Buffer): Promise<void> => {
     if (this.failed.aborted) return
-    // The client may delay the rest of this function.
+    // A slow client may delay the rest of this function.
     clearTimeout(this.timer)
     this.received += chunk.length
     if (this.received > maxListingBytes) this.fail(tooLarge())
@@ -284,7 +287,10 @@ class Watch {
 
 type DataOf<Name> = Extract<WatchEvent, { event: Name }>['data']
 
-/** A directory's size and times change with its entries, which have their own events. */
+/**
+ * Returns the attributes of an entry that are compared. A directory's size and times are omitted, because
+ * they change with its entries, which have their own events.
+ */
 function attributesOf(printed: string): string {
   const [mode = '', , , uid, gid] = printed.split(' ', 5)
   return /^4.{3}$/.test(mode) ? `${mode} ${uid} ${gid}` : printed

@@ -8,7 +8,9 @@ import { createPod } from '../pods/create-pod.ts'
 import { reapPod } from '../pods/destroy-and-delete-pod.ts'
 import { type ExpiryContext, expireSandbox } from '../pods/expire.ts'
 
-/** Reads the sandbox's row first, so a job can safely run twice, late or concurrently with itself. */
+/**
+ * A processor reads the sandbox's row first, so a job can safely run twice, late or concurrently with itself.
+ */
 type Processor = (worker: ExpiryContext, sandboxId: string) => Promise<unknown>
 
 const processors: Record<JobName, Processor> = {
@@ -48,7 +50,8 @@ export function takeJobs(worker: ExpiryContext, connection: Redis): Worker {
 }
 
 /**
- * If Redis is unavailable for `lockMs`, stops waiting, because other workers then take over the running jobs.
+ * Waits until the running jobs have finished. Stops waiting if Redis is unavailable for `lockMs`, because
+ * other workers then take over these jobs.
  */
 export async function finishJobs(queue: Worker, connection: Redis): Promise<void> {
   const finished = queue.close().then(() => true)
@@ -63,7 +66,7 @@ async function doJob(worker: ExpiryContext, job: Job): Promise<void> {
   if (!Object.hasOwn(processors, name)) {
     throw new UnrecoverableError(`unknown job ${name}; this worker is older than the API`)
   }
-  // Redis is not trusted. A job contains only a name and an ID, and the row decides the action.
+  // Redis is not trusted: a job contains only a name and an ID, and the row determines the action.
   if (typeof args?.sandboxId !== 'string') throw new UnrecoverableError('the job has no sandbox id')
   // The processors log the sandbox ID.
   const log = worker.log.child({ job: name, request_id: args.requestId })

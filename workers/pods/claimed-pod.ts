@@ -29,7 +29,8 @@ async function assignToPod(
   sandbox: SandboxRow,
 ): Promise<void> {
   reach('claim: the row has the pod, the pod is not assigned')
-  // The pod starts no earlier than `pod_since`, so the deadline never precedes `max_expires_at`. The clock is PostgreSQL's.
+  // By PostgreSQL's clock, the pod starts no earlier than `pod_since`, so the deadline never precedes
+  // `max_expires_at`.
   const deadlineSeconds = (maxExpiryOf(sandbox).getTime() - sandbox.pod_since!.getTime()) / 1000
   await driver.assign(podOf(sandbox), { sandboxId: sandbox.id, deadlineSeconds })
   reach('claim: the pod is assigned, its row is not marked assigned')

@@ -7,7 +7,10 @@ import { openSlot, type Slot } from '../shell/slot.ts'
 import type { PodsContext } from './context.ts'
 import { removePod } from './remove-pod.ts'
 
-/** Does nothing if the sandbox is ready or destroyed. Can safely run twice or concurrently. */
+/**
+ * Creates a sandbox's pod. Does nothing if the sandbox is ready or destroyed. Can safely run twice or
+ * concurrently.
+ */
 export async function createPod(worker: PodsContext, sandboxId: string): Promise<void> {
   const { db, driver, reach } = worker
   const sandbox = await findSandbox(db, sandboxId)
@@ -36,7 +39,7 @@ export async function createPod(worker: PodsContext, sandboxId: string): Promise
   }
 }
 
-/** If processes start slowly, opening the first slot is the readiness check. */
+/** Waits until a pod is ready. If processes start slowly, opening the first slot is the readiness check. */
 export async function awaitFirstSlot(
   driver: Driver,
   pod: Pod,
@@ -55,7 +58,7 @@ export async function awaitFirstSlot(
 async function finishStart(worker: PodsContext, sandboxId: string, pod: Pod, slot: Slot | undefined) {
   const marking = markReady(worker.db, sandboxId, pod.uid)
   const ready = await (slot?.orClose(marking) ?? marking)
-  // If another worker owns the slots of this sandbox, it opens its own when it is notified.
+  // If another worker owns this sandbox's slots, that worker opens its own slots when it is notified.
   if (slot && ready && worker.slotOwner.owns(sandboxId)) worker.slots.adopt(sandboxId, pod, slot)
   else slot?.close()
   if (!ready) return await removePod(worker, pod)
@@ -64,7 +67,10 @@ async function finishStart(worker: PodsContext, sandboxId: string, pod: Pod, slo
   await notify(worker.redis, 'sandbox', sandboxId)
 }
 
-/** The sandbox is not billed, and the client receives the cluster's message. */
+/**
+ * Ends a sandbox that did not start. The sandbox is not billed, and the client receives the cluster's
+ * message.
+ */
 async function failStart(worker: PodsContext, sandbox: SandboxRow, message: string) {
   const ended = await markDestroyed(worker.db, sandbox.id, 'start_failed', message)
   if (ended) {

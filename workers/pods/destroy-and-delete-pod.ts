@@ -20,7 +20,10 @@ export async function destroyAndDeletePod(
   await finishEnd(worker, sandboxId, await markDestroyed(worker.db, sandboxId, reason, detail), point)
 }
 
-/** Ends a sandbox as {@link destroyAndDeletePod} does, but only if it has expired. Returns whether it is destroyed. */
+/**
+ * Ends a sandbox as {@link destroyAndDeletePod} does, but only if it has expired. Returns whether it is
+ * destroyed.
+ */
 export async function endOverdueAndDeletePod(
   worker: PodsContext,
   sandboxId: string,
@@ -38,7 +41,7 @@ export async function endIdleAndDeletePod(
   await finishEnd(worker, sandboxId, await markIdle(worker.db, sandboxId), point)
 }
 
-/** @param ended the row, if this process has just destroyed the sandbox */
+/** @param ended the sandbox's row; set only if this process has just destroyed the sandbox */
 async function finishEnd(
   worker: PodsContext,
   sandboxId: string,

@@ -38,7 +38,8 @@ export async function makeWarmPod(worker: PodsContext, row: WarmPod, signal: Abo
 }
 
 /**
- * The row is deleted first, so that no create can claim a pod that is being deleted.
+ * Deletes a warm pod and its row. The row is deleted first, so that no create can claim a pod that is being
+ * deleted.
  * @returns false if the row no longer exists
  */
 export async function discardWarmPod(

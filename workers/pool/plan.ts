@@ -1,20 +1,21 @@
-/** All functions depend only on the pool's rows and the time. */
+/** Plans changes to the warm pool. All functions depend only on the pool's rows and the time. */
 import { type WarmPodRow as WarmPod, warmPodMs } from '../../shared/data/warm-pods.ts'
 
 export const poolLimits = {
   /**
-   * Age at which a pod's replacement is started. Without early replacement, a pool of pods of the same age
-   * would run empty.
+   * Age at which a pod's replacement is started. Otherwise, pods of the same age would all expire at once and
+   * leave the pool empty.
    */
   agingMs: 55 * 60_000,
   /** Maximum number of pods that start at the same time: a share of all pods, between `min` and `max`. */
   starts: { share: 1 / 4, min: 2, max: 16 },
   /**
-   * A refill yields to pods that clients are waiting for. After this time, a refill starts one pod anyway.
+   * How long a refill yields to pods that clients are waiting for. After this time, a refill starts one pod
+   * anyway.
    */
   yieldMs: 10_000,
   /**
-   * Time after a claim in which no pod is started, so that the claimed sandbox's first commands run fast.
+   * Time after a claim during which no pod is started, so that the claimed sandbox's first commands run fast.
    * Does not apply if more than half of the pool has been used.
    */
   restMs: 1_000,

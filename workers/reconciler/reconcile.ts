@@ -70,7 +70,7 @@ export async function runReconciler(worker: ReconcilerContext, signal: AbortSign
   }
 }
 
-/** A pass is due after this fraction of the interval. It is below 1, because timers are not exact. */
+/** Fraction of the interval after which a pass is due. It is below 1, because timers are not exact. */
 const dueShare = 0.9
 
 /**
@@ -85,7 +85,7 @@ async function reconcile(
   const { db, metrics, settings } = worker
   if (!(await claimReconcilePass(db, dueShare * settings.reconcileIntervalSeconds))) return
   const stopTimer = metrics.reconcileIntervalSeconds.startTimer()
-  // Rows are read before pods. A sandbox that is admitted between the two reads has a pod and no row here;
+  // Rows are read before pods. A sandbox that is admitted between the two reads has a pod but no row here;
   // `removePod` reads the rows again before it deletes that pod. A claim turns a warm pod's row into a
   // sandbox's row, so warm pods are read first.
   const warm = await findWarmPods(db)
@@ -93,7 +93,7 @@ async function reconcile(
   const pods = await listPods(worker)
   const planned = planActions(rows, pods, await readClock(db), settings.sandbox.startSeconds, warm)
   // A second list confirms that pods are missing. One list serves all actions, because its cost grows with
-  // the pods.
+  // the number of pods.
   const isAnyMissing = planned.some((action) => missingPodOf(action) !== undefined)
   const confirmed = isAnyMissing ? omitFoundPods(planned, await listPods(worker)) : planned
   await applyActions([...confirmed, ...(await planIdle(worker))])
@@ -173,7 +173,10 @@ function decideRow(
   return seen && isUnassigned && age > jobGraceMs ? { kind: 'assign', sandboxId } : undefined
 }
 
-/** Records this worker's own activity first, and finds no sandbox while that of other workers may be out of date. */
+/**
+ * Plans the end of idle sandboxes. Records this worker's own activity first, and returns no actions while
+ * other workers' recorded activity may be out of date.
+ */
 async function planIdle({ db, activity }: ReconcilerContext): Promise<Action[]> {
   await activity.record(db)
   if (!activity.isSteady) return []
@@ -194,8 +197,8 @@ async function listPods({
 }
 
 /**
- * Returns a function that waits for all actions of a pass, but at most {@link passMs}. The next pass skips
- * actions that are still running.
+ * Returns a function that runs the actions of one pass and waits up to {@link passMs} for them to finish. The
+ * next pass skips actions that are still running.
  */
 function makeActionRunner(worker: PodsContext): (actions: Action[]) => Promise<void> {
   const limit = pLimit(maxConcurrentActions)
@@ -226,7 +229,7 @@ function makeActionRunner(worker: PodsContext): (actions: Action[]) => Promise<v
   }
 }
 
-/** Every action first reads its row again. */
+/** Applies an action. Every action first reads its row again. */
 async function applyAction(worker: PodsContext, action: Action): Promise<void> {
   switch (action.kind) {
     case 'create':

@@ -1,6 +1,6 @@
 /**
- * Records the sandboxes that requests and connections of this worker are using, so that the reconciler does not destroy
- * them as idle. The start of each use has already been recorded (`enter`).
+ * Records the sandboxes that this worker's requests and connections are using, so that the reconciler does
+ * not destroy them as idle. The start of each use has already been recorded (`enter`).
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Queries } from '../../shared/data/database.ts'
@@ -9,7 +9,7 @@ import { activityIntervalSeconds } from '../../shared/data/sql.ts'
 import type { Context } from '../../shared/platform/context.ts'
 
 const retryMs = 1_000
-/** After an outage of PostgreSQL, all workers have recorded their sandboxes by this time. */
+/** Time after a PostgreSQL outage by which all workers have recorded the sandboxes that they are using. */
 const steadyMs = 20_000
 
 export class Activity {

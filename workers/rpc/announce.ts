@@ -11,7 +11,7 @@ interface Announced extends Pick<Context, 'log' | 'redis' | 'settings'> {
   driver: { ping(): Promise<void> }
 }
 
-/** Resolves after the first registration, or after 2 s if Redis is unavailable. */
+/** Registers the worker. Resolves after the first registration, or after 2 s if Redis is unavailable. */
 export async function announce({ id, redis, driver, log, settings }: Announced, url: string) {
   let driverProblem: string | null = null
   let isSetUp = true
@@ -51,7 +51,7 @@ export async function announce({ id, redis, driver, log, settings }: Announced, 
   await withTimeout(firstMs, first.promise)
 
   return {
-    /** A draining worker remains registered, so its commands do not count as lost. */
+    /** Announces that the worker is draining. It remains registered, so its commands do not count as lost. */
     async drain() {
       isDraining = true
       await register()

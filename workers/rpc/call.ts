@@ -22,7 +22,7 @@ export interface Wire {
   isAwaited: IsAwaited
   /** Aborts when the worker starts to drain. A call that does not end by itself must then end. */
   draining: AbortSignal
-  /** Reserved for the request body and for a stream's buffers, until the response has been sent. */
+  /** Memory reserved for the request body and for a stream's buffers, until the response has been sent. */
   held: Reservation
 }
 

@@ -125,12 +125,15 @@ function holdCall(
 
 type HandlerName = CallName | StreamCallName
 
-/** Reading the state of a command does not use its sandbox. */
+/** RPCs that do not count as a use of the sandbox, because they only read the state of commands. */
 const passive = new Set<HandlerName>(['getExec', 'runningPids'])
 
 const aboutCommands = new Set<HandlerName>(['getExec', 'stopExec', 'followExec', 'writeStdin', 'readOutput'])
 
-/** If an error occurs after the response has begun, closes the connection. */
+/**
+ * Handles an RPC and sends the response. If an error occurs after the response has begun, closes the
+ * connection.
+ */
 async function answer<Worker extends ServerContext>(
   worker: Worker,
   name: HandlerName,

@@ -40,7 +40,10 @@ export async function enter(
   return enterNow(isReplaced ? await loadSandbox(worker, call) : loaded)
 }
 
-/** Also records that the sandbox is in use, so that it is not destroyed as idle before or during the call. */
+/**
+ * Loads the sandbox. Also records that it is in use, so that it is not destroyed as idle before or during the
+ * call.
+ */
 async function loadSandbox(
   worker: SandboxContext,
   call: { sandboxId: string; accountId: string },
@@ -50,7 +53,7 @@ async function loadSandbox(
   if (!found || found.account_id !== accountId) refuseMissing()
   const { left_ms: leftMs, clock_ms: ms, is_activity_due: isDue, ...sandbox } = found
   const loaded = { sandbox, leftMs, clock: { ms, readAt: performance.now() } }
-  // Otherwise, the sandbox has just been destroyed.
+  // If the use cannot be recorded, the sandbox has just been destroyed, so its row is read again.
   return !isDue || (await recordUse(worker.db.share(accountId), sandboxId))
     ? loaded
     : await loadSandbox(worker, call)

@@ -9,7 +9,8 @@ import { enter, reachPod, type SandboxContext } from './enter.ts'
 import { limitOpen } from './open-limit.ts'
 
 /**
- * If no process is listening, the WebSocket is accepted and then closed with the reason.
+ * Connects a WebSocket to a port. If no process is listening, the WebSocket is accepted and then closed with
+ * the reason.
  * @throws {Problem} if the connection fails for another reason
  */
 export async function openPort(worker: SandboxContext, args: OnePort): Promise<Opened> {
@@ -28,7 +29,7 @@ export async function openPort(worker: SandboxContext, args: OnePort): Promise<O
   }
 }
 
-/** After a normal close, bytes that the client has sent are still delivered. */
+/** Closes the stream. After a normal close, bytes that the client has sent are still delivered. */
 function close(stream: Duplex, code: number): void {
   if (code === portCloseCodes.ended) stream.end(() => stream.destroy())
   else stream.destroy()
@@ -61,6 +62,6 @@ const isRefused = (error: Error): boolean => error instanceof PortRefused
 function portCloseOf(failure: Error | undefined, port: number): [code: number, reason: string] {
   if (!failure) return [portCloseCodes.ended, 'the listener closed the connection']
   return isRefused(failure)
-    ? [portCloseCodes.refused, `no process listens on port ${port} in the sandbox`]
+    ? [portCloseCodes.refused, `no process is listening on port ${port} in the sandbox`]
     : [portCloseCodes.broken, 'the connection broke, or the sandbox was destroyed']
 }

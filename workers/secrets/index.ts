@@ -11,8 +11,8 @@ export type Secrets = Record<string, string>
 type SecretsReader = Pick<Context, 'db' | 'log'> & { opener: Opener }
 
 /**
- * A sandbox's secrets override the account's, and the environments of the sandbox and of the request override
- * both.
+ * Returns the decrypted secrets of a sandbox and its account. The sandbox's secrets override the account's,
+ * and the environments of the sandbox and of the request override both.
  * @throws {Problem} if a secret was encrypted with a key that this worker does not have
  */
 export async function secretsFor(
@@ -33,6 +33,7 @@ export async function secretsFor(
 }
 
 /**
+ * Redacts secrets in bytes.
  * @param cut whether the bytes were truncated; trailing bytes that may begin a secret are then dropped
  * @param byLine whether the bytes are only some lines of a file, and may begin or end within a secret
  */

@@ -3,14 +3,17 @@
 /** Maximum window size in bytes. The longest skip is one byte less than the window. */
 const maxPrefix = 64
 
-/** Returns a table index from seven bits of each of two bytes, which distinguish all ASCII characters. */
+/**
+ * Returns a table index made of seven bits from each of two bytes. Seven bits distinguish all ASCII
+ * characters.
+ */
 const pairAt = (bytes: Uint8Array, last: number): number =>
   ((bytes[last - 1]! & 127) << 7) | (bytes[last]! & 127)
 export const skipTableBytes = 128 * 128
 
 /**
- * The search checks the last two bytes of a window. A window is as long as the shortest value, but at most
- * {@link maxPrefix}.
+ * Builds the skip table. The search checks the last two bytes of a window, which is as long as the shortest
+ * value, but at most {@link maxPrefix}.
  */
 export function makeSkipTable(values: readonly Uint8Array[]) {
   const window = values.reduce((min, { length }) => Math.min(min, length), maxPrefix)

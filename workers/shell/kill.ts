@@ -18,14 +18,17 @@ done`
 const waitToBeClosed = 'read -r _'
 
 /**
- * Kills the process group except for the slot's shell, which then reports the exit status. The group is
- * stopped first, so that no process in it can fork a child that the loop misses.
+ * Shell script that kills the process group except for the slot's shell, which then reports the exit status.
+ * The group is stopped first, so that no process in it can fork a child that the loop misses.
  */
 const killBesidesShell = `leader=$1; kill -STOP -$leader 2>/dev/null
 ${forEachProcess('case " $2 $3 " in *" $leader "*) [ $pid = $leader ] || kill -KILL $pid 2>/dev/null;; esac')}
 kill -CONT $leader 2>/dev/null; echo; ${waitToBeClosed}`
 
-/** Prints `left` if a process does not end, and an empty line if all have ended. */
+/**
+ * Shell script that kills the sessions of a command. Prints `left` if a process does not end, and an empty
+ * line if all have ended.
+ */
 const killSessionsScript = `leader=$1 command=\${2:-$1}
 kill -KILL -$leader 2>/dev/null; kill -KILL -$command 2>/dev/null; kill -KILL $command 2>/dev/null
 for round in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do left=
@@ -34,8 +37,8 @@ case " $pid $3 $4 " in *" $leader "*|*" $command "*) left=left; kill -KILL $pid 
 [ "$left" ] || break; done; echo "$left"; ${waitToBeClosed}`
 
 /**
- * The shell that sends the signal stays alive until its connection is closed, because many immediate exits
- * block containerd's shim for seconds (containerd#8557).
+ * Sends a signal to a process group. The shell that sends it stays alive until its connection is closed,
+ * because many immediate exits block containerd's shim for seconds (containerd#8557).
  * @returns false if the pod is unreachable
  */
 export async function signalGroup(
@@ -71,7 +74,8 @@ export async function killSessions(
 }
 
 /**
- * The script must print a line when it is done, then wait for its connection to close.
+ * Runs a script to completion. The script must print a line when it is done, then wait for its connection to
+ * close.
  * @param args the script, followed by its arguments, starting with $0
  * @returns false if the pod is unreachable
  */

@@ -6,7 +6,7 @@ export class BoundedOutput {
   /** Total number of bytes so far, including dropped bytes. */
   bytes = 0
   private readonly half: number
-  /** Slices would keep their chunks in memory, so the bytes are copied. */
+  /** The first bytes of the stream. They are copied, because slices would keep their chunks in memory. */
   private readonly head: GrowingBuffer
   private tail: Buffer | undefined
   private tailBytes = 0
@@ -37,12 +37,12 @@ export class BoundedOutput {
     return this.bytes > this.keptBytes
   }
 
-  /** Like {@link toBuffer}. Invalid UTF-8 becomes U+FFFD. */
+  /** Like {@link toBuffer}, but returns a string. Invalid UTF-8 becomes U+FFFD. */
   toString(): string {
     return this.toBuffer().toString('utf8')
   }
 
-  /** A line with the number of dropped bytes separates the start and the end. */
+  /** Returns the kept bytes. A line with the number of dropped bytes separates the start and the end. */
   toBuffer(): Buffer {
     const [head, tail] = this.parts()
     if (!tail) return head

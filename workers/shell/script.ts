@@ -1,18 +1,22 @@
 /**
- * All client input in a command's script is single-quoted, and none appears in an argv that the cluster sees.
+ * Builds the scripts that run commands. All client input in a script is single-quoted, and none appears in an
+ * argv that the cluster sees.
  */
 import { posix } from 'node:path'
 import { quote } from '../../shared/contract/shell-words.ts'
 
-/** Paths can be given in bytes, because a path might not be valid UTF-8. */
+/** A path as text or bytes, because a path might not be valid UTF-8. */
 export interface Path {
   path: string | Buffer
 }
 
 export interface ShellCommand {
-  /** The program is found through PATH; it is never a shell builtin or function. */
+  /**
+   * The program and its arguments. The program is found through PATH; it is never a shell builtin or
+   * function.
+   */
   argv: readonly (string | Path)[]
-  /** Defaults to `/workspace`, or to `/` if `/workspace` cannot be entered. */
+  /** Working directory. Defaults to `/workspace`, or to `/` if `/workspace` cannot be entered. */
   cwd?: string | undefined
   env?: Readonly<Record<string, string>> | undefined
   /** Whether the command's stdin is `/dev/null`. The slot's own stdin then needs no EOF. */
@@ -34,7 +38,8 @@ const clusterVariables = [
 ].join(' ')
 
 /**
- * The shell prints its pid, which is also its process group ID, and then evaluates one script.
+ * Command that starts a slot's shell. The shell prints its pid, which is also its process group ID, and then
+ * evaluates one script.
  *
  * The script is either a line, or a line with a length followed by that many bytes. The rest of stdin belongs
  * to the command.
@@ -52,7 +57,10 @@ export const shellThatWaits: readonly string[] = [
  */
 const maxLineBytes = 2_048
 
-/** The waiting shell recognizes a length by its first digit; no script begins with a digit. */
+/**
+ * Returns the message that passes a script to a waiting shell. The shell recognizes a length by its first
+ * digit; no script begins with a digit.
+ */
 export function messageFor(script: Buffer): Buffer {
   const isLine = script.length <= maxLineBytes && script.every((byte) => byte >= 0x20 && byte < 0x7f)
   return isLine
@@ -66,8 +74,8 @@ const toBytes = (text: string | Buffer): string =>
 export const absolute = (path: string): string => posix.resolve(workspace, path)
 
 /**
- * The workspace is written as `$HOME`, because it is not at `/workspace` in a local sandbox without
- * namespaces.
+ * Returns a path as a shell word. The workspace is written as `$HOME`, because it is not at `/workspace` in a
+ * local sandbox without namespaces.
  */
 const pathWord = (path: string | Buffer): string => {
   const whole = absolute(toBytes(path))
@@ -78,8 +86,9 @@ const pathWord = (path: string | Buffer): string => {
 export const sentinelPrefix = '\x1e'
 
 /**
- * Enters the working directory if possible, then prints `$sandlot`, the pid. The shell appends ` /` if the
- * directory cannot be entered, and ` !` if no file on the PATH can be executed as the program.
+ * Returns shell code that enters the working directory if possible, then prints `$sandlot`, the pid. It
+ * appends ` /` if the directory cannot be entered, and ` !` if no file on the PATH can be executed as the
+ * program.
  */
 const enterAndPrint = (command: ShellCommand, prefix = ''): string => {
   const note = (mark: string) => `sandlot="$sandlot ${mark}"`
@@ -98,8 +107,8 @@ const enterAndPrint = (command: ShellCommand, prefix = ''): string => {
 export const startedLine = /^([1-9]\d{0,9})?( \/)?( !)?\r?$/
 
 /**
- * Returns a shell condition that starts no process. The condition also sets no variable, which the program
- * would otherwise inherit.
+ * Returns a shell condition that checks whether the program can be executed. The condition starts no process,
+ * and sets no variable, because the program would inherit it.
  */
 function isExecutable(program: string, path: string | undefined): string {
   const word = quote(toBytes(program))
@@ -111,8 +120,8 @@ function isExecutable(program: string, path: string | undefined): string {
 }
 
 /**
- * Before the command starts, the script prints the sentinel and the command's pid. Afterwards, the script
- * prints the sentinel on both streams, with the exit status on stdout.
+ * Returns the script that runs a command. Before the command starts, the script prints the sentinel and the
+ * command's pid. Afterwards, it prints the sentinel on both streams, with the exit status on stdout.
  *
  * A background child that keeps the streams open delays neither sentinel.
  * @param sentinel unguessable string that marks the end of the output
@@ -136,7 +145,10 @@ export function scriptFor(command: ShellCommand, sentinel: string): Buffer {
   return Buffer.from(parts.join('; '), 'latin1')
 }
 
-/** A terminal would echo the script, so a shell in the terminal runs the script from a file. */
+/**
+ * Returns the script for a terminal. A terminal would echo the script, so a shell in the terminal runs it
+ * from a file.
+ */
 export const terminalScriptFor = (command: ShellCommand): Buffer => {
   const wait = 'IFS= read -r _ || exit'
   const lines = ['rm -f "$0"', 'sandlot=$$', enterAndPrint(command), wait, ...becomeCommand(command), '']

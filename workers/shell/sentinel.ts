@@ -11,7 +11,8 @@ const tails = { status: /^ \d{1,3}\n/, nothing: /^\n/ } as const
 const maxTailLength = ' 255\n'.length
 
 /**
- * A sentinel followed by unexpected text was not printed by Sandlot's shell, so it counts as output.
+ * Finds the sentinel in a stream of output. A sentinel followed by unexpected text was not printed by
+ * Sandlot's shell, so it counts as output.
  *
  * A command can read the sentinel from its shell's memory, and print the complete line with any status. That
  * deceives only the command's owner.

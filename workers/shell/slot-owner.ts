@@ -16,7 +16,8 @@ import {
 
 export interface SlotOwner {
   /**
-   * The list of workers may be a second old, which at worst delays one command by a few milliseconds.
+   * Reports whether this worker is the slot owner. The list of workers may be a second old, which at worst
+   * delays one command by a few milliseconds.
    * @param id ID of a sandbox, or the name of a warm pod
    */
   owns(id: string): boolean

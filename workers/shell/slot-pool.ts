@@ -1,5 +1,5 @@
 /**
- * Slots are opened ahead of time for sandboxes that have just become ready or are in use. On Kubernetes, a
+ * Opens slots ahead of time, for sandboxes that have just become ready or are in use. On Kubernetes, a
  * command takes about 60 ms, of which about 50 ms are spent opening its slot.
  *
  * `bench/slots.ts` and `bench/exec.ts` measure this.
@@ -13,8 +13,8 @@ import { type Driver, PodGone, type PodName } from '../drivers/driver.ts'
 import { openSlot, type Slot } from './slot.ts'
 
 /**
- * Length of a burst. A sandbox keeps one slot more than the number of commands it started within this time,
- * up to {@link maxPerSandbox}.
+ * Length of a burst in milliseconds. A sandbox keeps one slot more than the number of commands it started
+ * within this time, up to {@link maxPerSandbox}.
  */
 const burstMs = 3_000
 const maxPerSandbox = 3
@@ -38,13 +38,13 @@ export interface SlotPoolOptions {
   log: Logger
   metrics: Pick<Metrics, 'slots' | 'slotsWaiting'>
   idleMs?: number
-  /** Above this number, the oldest idle slots of all sandboxes are closed. */
+  /** Maximum number of idle slots. Above this number, the oldest idle slots of all sandboxes are closed. */
   max?: number
-  /** Time after which a second slot is opened for a command if the first one has not responded. */
+  /** Milliseconds after which a second slot is opened for a command if the first slot has not responded. */
   silentMs?: number
 }
 
-/** Slots of a warm pod are stored under the pod's name until it is claimed. */
+/** The slots of one sandbox. A warm pod's slots are stored under the pod's name until it is claimed. */
 interface SandboxSlots {
   sandboxId: string
   pod: PodName
@@ -80,7 +80,7 @@ export class SlotPool {
   }
 
   /**
-   * Returns an idle slot, one that is being opened, or a new one.
+   * Returns an idle slot, a slot that is being opened, or a new slot.
    * @throws the same errors as {@link openSlot}
    */
   async take(sandboxId: string, pod: PodName): Promise<{ slot: Slot; warm: boolean }> {
@@ -137,7 +137,10 @@ export class SlotPool {
     for (const slots of this.bySandbox.values()) this.clear(slots)
   }
 
-  /** If the sandbox has claimed a warm pod, this includes that pod's slots. Closes slots of any other pod. */
+  /**
+   * Returns a sandbox's slots. If the sandbox has claimed a warm pod, this includes that pod's slots. Closes
+   * slots of any other pod.
+   */
   private slotsOf(sandboxId: string, pod: PodName): SandboxSlots {
     const existing = this.bySandbox.get(sandboxId) ?? this.bySandbox.get(pod.name)
     if (existing && existing.pod.uid === pod.uid) {
@@ -170,8 +173,7 @@ export class SlotPool {
     !this.isClosed && this.bySandbox.get(slots.sandboxId) === slots
 
   private keep(slots: SandboxSlots, slot: Slot): void {
-    // For a slow sandbox, several attempts can succeed eventually. Slots beyond the limit would be idle
-    // processes.
+    // For a slow sandbox, several attempts may succeed late. Slots beyond the limit would be idle processes.
     if (slots.idle.size >= maxPerSandbox || !this.isCurrent(slots)) {
       slot.close()
       return
@@ -228,8 +230,8 @@ export class SlotPool {
   }
 
   /**
-   * Returns a slot that is already being opened, or opens a new one. If that slot does not respond in time,
-   * opens a second one.
+   * Returns a slot that is already being opened, or opens a new slot. If that slot does not respond in time,
+   * opens a second slot.
    * @throws the error from the last attempt
    */
   private async openNow(slots: SandboxSlots): Promise<Slot> {

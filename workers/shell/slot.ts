@@ -1,5 +1,6 @@
 /**
- * A slot is a shell that waits in a pod for one command. Opening a slot takes most of a command's start time.
+ * A slot is a shell that waits in a pod for one command. Opening a slot accounts for most of the time that a
+ * command takes to start.
  */
 import { randomBytes } from 'node:crypto'
 import { type Readable, Writable } from 'node:stream'
@@ -28,7 +29,7 @@ import { SentinelScanner } from './sentinel.ts'
 
 const exitCodeMs = 100
 const cannotFork = 2
-/** Delay before the slot of an ended command is closed, because closing costs the node work. */
+/** Delay before the slot of an ended command is closed, because closing a slot costs the node some work. */
 const closeAfterMs = 20
 
 export interface CommandIo {
@@ -46,7 +47,8 @@ export interface CommandIo {
 export type CommandExit =
   /**
    * `isCut` is set if stderr ended without its sentinel, so some of stderr may be missing. `inRoot` is set if
-   * the command ran in `/`, because the workspace could not be entered. `startError` is set if it never ran.
+   * the command ran in `/`, because the workspace could not be entered. `startError` is set if the command
+   * never ran.
    */
   | { kind: 'exited'; code: number; isCut?: true; inRoot?: true; startError?: StartError }
   | {
@@ -58,7 +60,7 @@ export type CommandExit =
 
 export interface CommandProcesses {
   pod: PodName
-  /** The slot's shell, or the command itself in a terminal. */
+  /** Pid of the slot's shell, or of the command itself in a terminal. */
   leader: number
   /** Pid of a command that runs in a slot. The command may have moved to another process group or session. */
   command?: number | undefined
@@ -115,7 +117,7 @@ export async function diagnoseShell(
     : new DriverUnavailable('the shell in the sandbox did not respond')
 }
 
-/** Starts as many nested processes as a slot's script does. */
+/** A command that starts as many nested processes as a slot's script does. */
 const probe = ['/bin/sh', '-c', 'if ( ( (:) && :) && :); then echo room; else echo none; fi; read -r _']
 
 /**
@@ -234,7 +236,7 @@ export class Slot {
 }
 
 /**
- * A start error is reported only if the exit code confirms it.
+ * Converts a command's started line to its start error, which is reported only if the exit code confirms it.
  * @param started a match of {@link startedLine}
  */
 export function describeStart(
@@ -301,7 +303,7 @@ export class LineReader {
     this.stream = stream
   }
 
-  /** Returns undefined if the stream ends first or the line is too long. */
+  /** Returns the next line, or undefined if the stream ends first or the line is too long. */
   async next(): Promise<string | undefined> {
     for (;;) {
       const end = this.ahead.indexOf('\n')

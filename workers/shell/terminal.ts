@@ -1,6 +1,6 @@
 /**
- * A terminal echoes its input, and the cluster may log an argv. An ordinary slot therefore writes the command
- * to a file, and a shell in the terminal runs that file.
+ * Runs commands in terminals. A terminal echoes its input, and the cluster may log an argv, so an ordinary
+ * slot writes the command to a file, and a shell in the terminal runs that file.
  *
  * The shell waits until its pid has been recorded, so that every running command can be found. Until then,
  * its argv contains the file's path, by which {@link killWaitingShells} finds a shell whose worker has died.
@@ -40,8 +40,8 @@ export interface TerminalOptions {
 const fileOf = (id: string) => `/tmp/.sandlot-${id}`
 
 /**
- * Resolves with the session leader's pid before any input is sent. If this function rejects, the command has
- * not run.
+ * Starts a command in a terminal. Resolves with the session leader's pid before any input is sent. If this
+ * function rejects, the command has not run.
  *
  * A terminal's stdin cannot be closed to signal EOF; send byte 4 (Ctrl-D) instead.
  * @throws {PodGone} if the pod is not running
@@ -112,7 +112,7 @@ async function connect(
 }
 
 /**
- * Does not overwrite an existing file.
+ * Writes a command's script to a file. Does not overwrite an existing file.
  * @returns undefined on success; otherwise an object that names the exhausted resource, if it is known
  */
 async function writeScript(
@@ -135,8 +135,8 @@ async function writeScript(
 }
 
 /**
- * Kills the processes whose argv contains a path. The script starts no process, because the sandbox may have
- * reached its process limit.
+ * Shell script that kills the processes whose argv contains a path. The script starts no process, because the
+ * sandbox may have reached its process limit.
  *
  * `read` drops NUL bytes, and returns nothing for a process that has just ended. The script skips its own
  * process, because its argv contains the path as well.

@@ -1,10 +1,12 @@
 /**
- * In Kubernetes' WebSocket protocol for a pod's streams, the first byte of each message is its channel
- * number. The client library's stream classes buffer output without limit, and never end when the connection
- * breaks.
+ * Implements Kubernetes' WebSocket protocol for a pod's streams. The first byte of each message is its
+ * channel number.
  *
- * Every process has its own connection. Opening one takes only 5 ms, because it resumes an earlier TLS
- * session.
+ * The client library's stream classes are unsuitable: they buffer output without limit, and never end when
+ * the connection breaks.
+ *
+ * Every process has its own connection. Opening a connection takes only 5 ms, because it resumes an earlier
+ * TLS session.
  */
 import { Writable } from 'node:stream'
 import type WebSocket from 'ws'
@@ -146,7 +148,10 @@ function attach(socket: WebSocket, protocol: Protocol, pingEveryMs: number): Pod
   }
 }
 
-/** A write completes when its bytes have left this process, so a slow reader slows the writer down. */
+/**
+ * Returns a stream for stdin. A write completes when its bytes have left this process, so a slow reader slows
+ * the writer down.
+ */
 function input(socket: WebSocket, protocol: Protocol, wrote: (bytes: number) => void): Writable {
   const send = (chunk: Buffer, done: (error?: Error | null) => void) => {
     const part = chunk.subarray(0, frameBytes)

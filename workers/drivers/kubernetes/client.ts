@@ -13,8 +13,8 @@ import { ClusterMisconfigured, DriverUnavailable } from '../driver.ts'
 import { runClusterHint } from './policies.ts'
 
 /**
- * By default, the client library opens a connection for every request and waits forever. These clients share
- * a connection pool and have timeouts.
+ * A connection to a cluster, whose API clients share a connection pool and have timeouts. By default, the
+ * client library opens a connection for every request and waits forever.
  */
 export class ClusterConnection extends KubeConfig {
   #pool: Dispatcher | undefined
@@ -43,13 +43,13 @@ export class ClusterConnection extends KubeConfig {
       throw new SettingsError(
         path === undefined
           ? 'KUBECONFIG is not set, and this process does not run in a Kubernetes pod.'
-          : 'KUBECONFIG has no current context with a cluster.',
+          : 'The kubeconfig has no current context, or its current context does not specify a cluster.',
       )
     }
     return connection
   }
 
-  /** Every generated client and watch calls this method first. */
+  /** Authenticates a request. Every generated client and watch calls this method first. */
   override async applySecurityAuthentication(request: RequestContext): Promise<void> {
     const options: RequestOptions = {}
     await this.applyToHTTPSOptions(options)
@@ -69,7 +69,7 @@ export class ClusterConnection extends KubeConfig {
   }
 
   /**
-   * Ignores an unreadable kubeconfig, and one for a different cluster.
+   * Reloads the kubeconfig, unless it is unreadable or belongs to a different cluster.
    * @returns whether a new credential was loaded
    */
   async reload(): Promise<boolean> {
@@ -89,7 +89,7 @@ export class ClusterConnection extends KubeConfig {
     return true
   }
 
-  /** Returns undefined if the credential is not a token or does not expire. */
+  /** Returns when the credential expires, or undefined if it is not a token or does not expire. */
   readExpiry(): Date | undefined {
     const [, payload] = this.getCurrentUser()?.token?.split('.') ?? []
     if (!payload) return undefined
@@ -104,7 +104,7 @@ export class ClusterConnection extends KubeConfig {
   async #openPool(request: RequestContext, options: RequestOptions): Promise<Dispatcher> {
     const cluster = this.getCurrentCluster()
     if (cluster?.proxyUrl) {
-      // The library supports all kinds of proxies, so its proxy agent is used, but is created only once.
+      // Uses the library's proxy agent, which supports all kinds of proxies, but creates the agent only once.
       await super.applySecurityAuthentication(request)
       const dispatcher = request.getDispatcher()
       if (dispatcher) return dispatcher
@@ -127,12 +127,12 @@ export class ClusterConnection extends KubeConfig {
 
 export interface Failure {
   code?: number | undefined
-  /** The reason that Kubernetes reports, such as `AlreadyExists`; may be empty. */
+  /** The reason reported by Kubernetes, such as `AlreadyExists`; may be empty. */
   reason: string
   message: string
 }
 
-/** The library's own error message would expose request headers. */
+/** Describes an error. The client library's own error message would expose request headers. */
 export function readFailure(error: unknown): Failure {
   if (error instanceof ApiException) return { code: error.code, ...readStatus(error.body, error.code) }
   const { cause, name, message, statusCode } = error as Error & { statusCode?: number; cause?: Error }
@@ -140,7 +140,7 @@ export function readFailure(error: unknown): Failure {
   return { code: statusCode, reason: '', message: cause?.message || message || String(error) }
 }
 
-/** Any text that is not a Kubernetes Status object is quoted in the message. */
+/** Reads the reason and message from a Kubernetes Status object. Any other text is quoted in the message. */
 export function readStatus(body: unknown, code: number): Omit<Failure, 'code'> {
   let status = body
   if (typeof body === 'string') {

@@ -1,6 +1,6 @@
 /**
- * Kubernetes reports the reason for a pod's death in four places of its status, which may contradict each
- * other. The most specific place is checked first.
+ * Finds the reason for a pod's death. Kubernetes reports it in four places in the pod's status, which may
+ * contradict each other, so the most specific place is checked first.
  */
 import type { V1ContainerStatus, V1Pod } from '@kubernetes/client-node'
 import type { PodDeath } from '../driver.ts'
@@ -65,7 +65,10 @@ function outOfMemory(container?: V1ContainerStatus): PodDeath | undefined {
   if (container?.state?.terminated?.reason === 'OOMKilled') return failed('OOMKilled')
 }
 
-/** A container restarts only if the pod was changed, and a restart ends the sandbox's processes. */
+/**
+ * Returns the death of a pod whose container was restarted. A container restarts only if the pod was changed,
+ * and a restart ends the sandbox's processes.
+ */
 function restart(container?: V1ContainerStatus): PodDeath | undefined {
   if (container?.restartCount) return failed(`Changed: its container was restarted from ${container.image}`)
 }
@@ -96,7 +99,9 @@ const fatalReasons = new Set([
   'RunContainerError',
 ])
 
-/** Kubernetes would retry forever, but a client is waiting. */
+/**
+ * Returns the death of a pod that can never start. Kubernetes would retry forever, but a client is waiting.
+ */
 function neverStarts(container?: V1ContainerStatus): PodDeath | undefined {
   const waiting = container?.state?.waiting
   if (waiting?.reason && fatalReasons.has(waiting.reason)) {

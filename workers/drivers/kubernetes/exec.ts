@@ -22,10 +22,11 @@ const execProtocol = (
 })
 
 /**
- * The first protocol version that can close stdin separately, supported since Kubernetes 1.30.
+ * The protocol for processes without a terminal, and the first version that can close stdin separately.
+ * Kubernetes supports it since version 1.30.
  *
- * The API server reports success if a connection ended without a status (kubernetes#137404). A process that
- * must prove its success has to exit with a code other than 0.
+ * The API server reports success even if a connection ended without a status (kubernetes#137404). A process
+ * that must prove its success has to exit with a code other than 0.
  */
 const pipesProtocol = execProtocol(
   'v5.channel.k8s.io',
@@ -39,14 +40,17 @@ const pipesProtocol = execProtocol(
 const unprovenSuccess = 'its exit code did not arrive; the connection may have broken'
 
 /**
- * The API server forwards this protocol version unchanged, so each status is the container runtime's own.
+ * The protocol for processes with a terminal. The API server forwards this version unchanged, so each status
+ * comes from the container runtime itself.
+ *
  * This version cannot close stdin, but a terminal needs no EOF.
  */
 const terminalProtocol = execProtocol('v4.channel.k8s.io', readExit, (_, done) => done())
 
 /**
- * With `iutf8`, a backspace erases a complete UTF-8 character. A `stty` without `iutf8` support rejects the
- * entire command, so the script then runs `stty` again without it.
+ * Returns a shell command that sets up a terminal. With `iutf8`, a backspace erases a complete UTF-8
+ * character. A `stty` without `iutf8` support rejects the entire command, so the script then runs `stty`
+ * again without it.
  */
 const setTerminal = ({ rows, columns }: TerminalSize): string => {
   const size = `rows ${rows} cols ${columns} 2>/dev/null`
@@ -68,19 +72,22 @@ export const wrap = (argv: readonly string[], { tty }: StartOptions = {}): strin
 ]
 
 /**
+ * Starts a process in a pod. Without a terminal, exit code 0 is reported as `lost`, because Kubernetes can
+ * also report 0 for a broken connection.
+ *
  * If the container is not running, the process ends as `lost` with the cluster's message; with a terminal,
- * the call rejects instead. Without a terminal, exit code 0 is reported as `lost`.
+ * the call rejects instead.
  *
  * Known behavior of containerd 1.6 and the kubelet, and how to avoid it:
  * - The exit of a process with more than 128 KiB of unread input is never reported (`kubectl exec` hangs
  *   too). Close the process once its exit is known from another source.
- * - If many processes exit immediately after their start, their exits are reported seconds late, and output
- *   may be lost (containerd#8557). Keep such a process waiting until its output has been read.
+ * - If many processes exit immediately after starting, their exits are reported seconds late, and output may
+ *   be lost (containerd#8557). Keep such a process waiting until its output has been read.
  * - If input or EOF arrives after the runtime has closed its side, the kubelet breaks the connection
  *   immediately, and a status in transit is lost (3 of 1,400). Let the process read its input to the end.
  * - EOF might never reach the process unless a byte precedes it (2 of 6,200 on a busy node, none of 6,200
- *   with a byte first). The shim's reader of a FIFO blocks forever if it opens after both writers have
- *   closed. Write a byte first.
+ *   with a byte first). The shim's FIFO reader blocks forever if it opens the FIFO after both writers have
+ *   closed it. Write a byte first.
  * @throws the same errors as {@link openChannels}
  */
 export async function openExec(

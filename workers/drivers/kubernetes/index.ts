@@ -49,7 +49,8 @@ export class KubernetesDriver implements Driver {
   private isClosed = false
 
   /**
-   * An unreachable cluster is not an error, so that a worker can start before the cluster does.
+   * Opens the driver. An unreachable cluster is not an error, so that a worker can start before the cluster
+   * does.
    * @throws {SettingsError} if the kubeconfig is missing or cannot be used
    */
   constructor({ settings, installationId, log }: DriverOptions) {
@@ -140,10 +141,10 @@ export class KubernetesDriver implements Driver {
   private assertRunning(pod: PodName): void {
     const seen = this.cluster.watch.find(pod.name)
     const uid = pod.uid ?? seen?.metadata?.uid
-    if (uid !== undefined && this.dead.has(uid)) throw new PodGone('The pod no longer runs.')
+    if (uid !== undefined && this.dead.has(uid)) throw new PodGone('The pod is no longer running.')
     if (seen && isThat(seen, pod)) {
       const death = podDeath(seen)
-      if (death) throw new PodGone(`The pod no longer runs: ${death.detail}`)
+      if (death) throw new PodGone(`The pod is no longer running: ${death.detail}`)
     }
   }
 
@@ -176,17 +177,20 @@ export class KubernetesDriver implements Driver {
     if (this.isClosed) process.close()
   }
 
-  /** Kubernetes might never close the connections of a dead pod's processes. */
+  /** Abandons a dead pod's processes, because Kubernetes might never close their connections. */
   private abandonProcesses(podUid: string): void {
     const affected = [...(this.processes.get(podUid) ?? [])]
     if (affected.length === 0) return
     setTimeout(() => {
-      for (const process of affected) process.abandon('the pod no longer runs')
+      for (const process of affected) process.abandon('the pod is no longer running')
     }, exitReportMs).unref()
   }
 }
 
-/** Does nothing if this credential, like the one from `npm run cluster`, cannot read the nodes' settings. */
+/**
+ * Warns of missing process and file limits. Does nothing if this credential, like the one from `npm run
+ * cluster`, cannot read the nodes' settings.
+ */
 async function warnOfNodes(connection: ClusterConnection, pids: number, log: Logger): Promise<void> {
   try {
     for (const gap of await examineNodes(connection, pids)) log.warn(gap)

@@ -28,7 +28,10 @@ export interface ClusterOptions {
   report?: (line: string) => void
 }
 
-/** A cluster may grant a shorter lifetime. To revoke a leaked kubeconfig, delete the service account. */
+/**
+ * Requested lifetime of the credential; a cluster may grant a shorter one. To revoke a leaked kubeconfig,
+ * delete the service account.
+ */
 const tokenSeconds = 365 * 24 * 3600
 
 /**
@@ -74,7 +77,9 @@ async function mintKubeconfig(admin: ClusterConnection, namespace: string) {
   return { kubeconfig: config.exportConfig(), expires: status!.expirationTimestamp! }
 }
 
-/** The network policy's rules for private ranges do not cover the cluster's own public addresses. */
+/**
+ * Finds the cluster's own public addresses, which the network policy's rules for private ranges do not cover.
+ */
 async function findPublicRanges(
   connection: ClusterConnection,
   report: (line: string) => void,
@@ -182,7 +187,9 @@ export async function findGaps(kubeconfig: string, pids: number): Promise<string
   }
 }
 
-/** Only the owner can read the file. The old file is replaced only after the new one is complete. */
+/**
+ * Writes a file that only its owner can read. The old file is replaced only after the new one is complete.
+ */
 async function writeAtomically(path: string, text: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true })
   await writeFile(`${path}.new`, text, { mode: 0o600, flush: true })

@@ -61,7 +61,10 @@ function findGap({ spec: found }: V1NetworkPolicy, { spec: made }: V1NetworkPoli
     return 'allows sandboxes to reach addresses that must be blocked'
 }
 
-/** A rule without peers allows all addresses, and a peer without an IP block allows pods. */
+/**
+ * Reports whether a rule allows no more than the expected rules. A rule without peers allows all addresses,
+ * and a peer without an IP block allows pods.
+ */
 const isWithin = ({ to }: V1NetworkPolicyEgressRule, made: readonly V1NetworkPolicyEgressRule[]) =>
   (to ?? []).length > 0 &&
   to!.every(({ ipBlock }) =>
@@ -74,14 +77,14 @@ const isWithin = ({ to }: V1NetworkPolicyEgressRule, made: readonly V1NetworkPol
       ),
   )
 
-/** A policy without rules only denies connections. */
+/** Reports whether a policy allows any connection. A policy without rules only denies connections. */
 const opens = ({ spec: { policyTypes = [], ingress = [], egress = [] } = {} }: V1NetworkPolicy) =>
   (ingress.length > 0 && policyTypes.includes('Ingress')) ||
   (egress.length > 0 && policyTypes.includes('Egress'))
 
 /**
- * A selector on the sandbox label counts as a match, because real sandboxes and the trial pod have different
- * values.
+ * Reports whether a selector may match sandbox pods. A selector on the sandbox label counts as a match,
+ * because real sandboxes and the trial pod have different values.
  */
 function mayApply({ matchLabels = {}, matchExpressions = [] }: V1LabelSelector = {}, pod: V1Pod): boolean {
   const labels = pod.metadata?.labels ?? {}

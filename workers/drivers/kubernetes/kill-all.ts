@@ -5,15 +5,18 @@ import { usedUpBy } from '../exhausted.ts'
 
 const roundsMs = 10_000
 
-/** Killed processes take a moment to disappear, so several rounds are needed. */
+/** Maximum number of rounds. Killed processes take a moment to disappear, so several rounds are needed. */
 const maxRounds = 100
 
 /**
- * The script starts no process, and container runtimes start its shell even if the pod has reached its
- * process limit. Process 1 and the oldest process after it keep the pod running, so they are spared.
+ * The command that kills all processes in a pod. Its script starts no process, and container runtimes start
+ * its shell even if the pod has reached its process limit.
  *
- * One signal stops all other processes at the same moment, so none of them can fork. The kernel sends SIGHUP
- * and SIGCONT to stopped processes in orphaned groups, so each round stops all of them again.
+ * Process 1 and the oldest process after it keep the pod running, so they are spared. One signal stops all
+ * other processes at the same moment, so none of them can fork.
+ *
+ * The kernel sends SIGHUP and SIGCONT to stopped processes in orphaned groups, so each round stops all of
+ * them again.
  */
 export const killAllArgv = [
   '/bin/sh',

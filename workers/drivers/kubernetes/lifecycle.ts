@@ -1,4 +1,4 @@
-/** Each function can safely run twice or late. */
+/** Creates, assigns and deletes pods. Each function can safely run twice or late. */
 import { addAbortListener } from 'node:events'
 import { type CoreV1Api, PatchStrategy, setHeaderOptions, type V1Pod } from '@kubernetes/client-node'
 import { untilAborted } from '../../../shared/lib/timeout.ts'
@@ -37,11 +37,11 @@ const forceAfterMs = 20_000
 const deleteMs = 30_000
 const readIntervalMs = 1_000
 /**
- * The delay between attempts to run a process in a new pod. The delay grows from `first` to `last`, and is
- * multiplied by the number of pods that are polled, up to `max`.
+ * Delays, in milliseconds, between attempts to run a process in a new pod. The delay grows from `first` to
+ * `last`, and is multiplied by the number of pods that are being polled, up to `max`.
  *
- * `headStart` applies to clusters that do not report container starts. A kubelet checks the pod's volumes
- * only every 300 ms, so an earlier attempt cannot succeed.
+ * `headStart` is the delay before the first attempt in clusters that do not report container starts. A
+ * kubelet checks the pod's volumes only every 300 ms, so an earlier attempt cannot succeed.
  */
 const retryMs = { headStart: 450, first: 6, growth: 1.08, last: 100, max: 500 }
 
@@ -69,7 +69,10 @@ export async function createClusterPod(cluster: Cluster, request: PodRequest): P
   return presentPod(found)
 }
 
-/** Changes only fields that the API server allows, and no label that a policy selects by. */
+/**
+ * Assigns a pod to a sandbox. Changes only fields that the API server allows to change, and no label that a
+ * policy selects by.
+ */
 export async function assignClusterPod(
   cluster: Cluster,
   { name, uid }: PodName,
@@ -89,14 +92,14 @@ export async function assignClusterPod(
     throw report(cluster, failure)
   })
   const death = podDeath(pod)
-  if (death) throw new PodGone(`The pod no longer runs: ${death.detail}`)
+  if (death) throw new PodGone(`The pod is no longer running: ${death.detail}`)
 }
 
 /**
- * Waits until an exec succeeds, because the kubelet reports the status Ready much later.
+ * Waits until an exec succeeds, which happens long before the kubelet reports the pod as Ready.
  *
  * The first attempt follows the event that reports the container's start. In clusters without such events,
- * the pod is polled as soon as it is scheduled.
+ * attempts begin as soon as the pod has been scheduled.
  */
 export async function awaitReady(
   cluster: Cluster,
@@ -162,8 +165,8 @@ async function succeeds(trial: () => Promise<unknown>, signal: AbortSignal): Pro
 }
 
 /**
- * This exit code proves that a process ran. Kubernetes can report a broken connection as exit code 0 (see
- * `openExec`).
+ * Exit code of the trial command, which proves that the command ran. Kubernetes can report a broken
+ * connection as exit code 0 (see `openExec`).
  */
 const trialExitCode = 42
 
@@ -196,7 +199,7 @@ export async function deleteClusterPod(cluster: Cluster, { name, uid }: PodName)
       isForced = true
     }
   }
-  throw new DriverUnavailable(`Kubernetes: the pod ${name} has not been deleted in time`)
+  throw new DriverUnavailable(`Kubernetes: the pod ${name} was not deleted in time`)
 }
 
 /** @returns the UID of the pod that is being deleted, or undefined if the pod does not exist */
@@ -248,7 +251,9 @@ export const isThat = (seen: V1Pod, pod: PodName) => pod.uid === undefined || se
 const temporaryErrors =
   /error looking up service account|status unknown for quota|being terminated|not yet ready/
 
-/** Returns `PodRefused` only if the cluster will never accept the pod. */
+/**
+ * Converts a refusal by the cluster to an error: `PodRefused` only if the cluster will never accept the pod.
+ */
 function refusal(cluster: Cluster, failure: Failure): Error {
   const { code, message } = failure
   const isFinal = code === 400 || code === 403 || code === 422
@@ -256,7 +261,7 @@ function refusal(cluster: Cluster, failure: Failure): Error {
   return new PodRefused(message)
 }
 
-/** Logs a failure that only an operator can fix, because clients receive only `unavailable`. */
+/** Logs a failure that only an operator can fix. Clients receive only `unavailable`. */
 export function report(cluster: Pick<Cluster, 'log'>, failure: Failure): DriverUnavailable {
   const error = driverUnavailable(failure)
   if (isSetupProblem(failure))

@@ -16,7 +16,7 @@ export const labelNames = {
   sandbox: 'sandlot.dev/sandbox',
 } as const
 
-/** These labels are set when the pod is created, so no command runs without the network policy. */
+/** Labels that are set when the pod is created, so that no command runs without the network policy. */
 export const sandboxRoleLabels = { [labelNames.role]: 'sandbox' }
 
 const userId = 10_001
@@ -62,7 +62,7 @@ export function buildPod(
         seccompProfile: { type: 'RuntimeDefault' },
       },
       containers: [containerOf(request.image, sandbox)],
-      // The disk limit applies to each volume. The container's limit applies it to the sum of both volumes.
+      // Limits each volume. The container's limit applies to the sum of both volumes.
       volumes: ['workspace', 'tmp'].map((name) => ({
         name,
         emptyDir: { sizeLimit: sandbox.limits.disk },
@@ -111,7 +111,8 @@ const containerOf = (image: string, sandbox: Settings['sandbox']): V1Container =
 })
 
 /**
- * Kubernetes counts from a start time that is rounded down. With one more second, the pod never ends early.
+ * Rounds a deadline up, and adds one second. Kubernetes measures the deadline from a start time that it
+ * rounds down, so the extra second ensures that the pod never ends early.
  */
 export const wholeSeconds = (seconds: number) => Math.max(1, Math.ceil(seconds)) + 1
 

@@ -1,12 +1,15 @@
 /**
- * Only the kubelet's configuration can limit a pod's processes and files. Pods have no field for these
- * limits.
+ * Checks that nodes limit a pod's processes and files. Only the kubelet's configuration can set these limits,
+ * because pods have no fields for them.
  */
 import { CoreV1Api } from '@kubernetes/client-node'
 import pLimit from 'p-limit'
 import { type ClusterConnection, readFailure } from './client.ts'
 
-/** `/configz` returns a KubeletConfiguration with all defaults filled in. */
+/**
+ * The kubelet settings that are checked. `/configz` returns a KubeletConfiguration with all defaults filled
+ * in.
+ */
 export interface KubeletSettings {
   podPidsLimit?: number
   evictionHard?: Record<string, string>
@@ -49,7 +52,7 @@ export function listGaps({ podPidsLimit = -1, evictionHard = {} }: KubeletSettin
   if (!Number.parseFloat(evictionHard['nodefs.inodesFree'] ?? '0')) {
     gaps.push(
       'a sandbox may use up all inodes of its disk. Set evictionHard nodefs.inodesFree: 5% for its kubelet, ' +
-        'which then evicts the pod that has the most.',
+        'which then evicts the pod that uses the most inodes.',
     )
   }
   return gaps

@@ -15,8 +15,8 @@ const normalClosure = 1000
 const closedNormally: ProcessExit = { kind: 'exited', code: 0 }
 
 /**
- * Resolves when the API server has accepted the connection. If no process is listening, the stream fails
- * later.
+ * Connects to a port of a pod. Resolves when the API server has accepted the connection; if no process is
+ * listening, the stream fails later.
  *
  * containerd connects only to the IPv4 loopback address, and reports the end of a connection one second late.
  * @param opened receives the process, which the caller must abandon when the pod dies
@@ -34,7 +34,9 @@ export async function openPort(
   opened(process)
   void process.ended.then(() => protocol.stop())
   return duplexOf(process, (why) =>
-    /connection refused/i.test(why) ? new PortRefused(`no process listens on port ${port}`) : new Error(why),
+    /connection refused/i.test(why)
+      ? new PortRefused(`no process is listening on port ${port}`)
+      : new Error(why),
   )
 }
 
@@ -56,8 +58,8 @@ class PortForward implements Protocol {
     code === normalClosure ? closedNormally : { kind: 'lost', why: `the connection closed (${code})` }
 
   /**
-   * The protocol does not support half-closed connections, so the connection is closed once the listener is
-   * idle.
+   * Closes the connection once the listener is idle, because the protocol does not support half-closed
+   * connections.
    */
   endInput: Protocol['endInput'] = (_, done) => {
     this.lingering = setTimeout(() => this.end(closedNormally), lingerMs)

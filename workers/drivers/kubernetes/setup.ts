@@ -87,7 +87,7 @@ export function watchSetup(
   async function assertResult(isDue: boolean) {
     const inspection = isDue || !result ? startInspection() : undefined
     // While a slow inspection is running, the last result applies. If the inspection fails, the next check
-    // waits for another.
+    // waits for a new inspection.
     if (result) inspection?.catch(() => {})
     else await inspection
     if (result?.problem) throw result.problem
@@ -103,7 +103,7 @@ export function watchSetup(
 }
 
 /**
- * Ignores an unreachable cluster, because it might recover.
+ * Checks a cluster's setup once. Ignores an unreachable cluster, because it might recover.
  * @throws {ClusterMisconfigured} with the remedy
  * @throws {SettingsError} if the kubeconfig cannot be used
  */
@@ -163,7 +163,10 @@ async function findProblem(
 
 const asDifference = ({ message }: Failure): Difference => ({ what: message, help: runClusterHint })
 
-/** The dry run shows how the cluster would change a pod. Errors that concern only this pod are ignored. */
+/**
+ * Creates a pod in a dry run, which shows how the cluster would change it. Errors that concern only this pod
+ * are ignored.
+ */
 async function tryPod(
   core: CoreV1Api,
   namespace: string,
@@ -180,7 +183,10 @@ async function tryPod(
   }
 }
 
-/** If the cluster returns an incomplete list of rules, each missing permission is checked individually. */
+/**
+ * Returns missing permissions. If the cluster returns an incomplete list of rules, each permission that is
+ * not in the list is checked individually.
+ */
 async function askForMissingRights(connection: ClusterConnection, namespace: string): Promise<Right[]> {
   const api = connection.makeApiClient(AuthorizationV1Api)
   const { status } = await api.createSelfSubjectRulesReview({ body: { spec: { namespace } } })

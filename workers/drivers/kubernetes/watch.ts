@@ -24,7 +24,7 @@ export class PodWatch {
   private readonly ends = new EventEmitter()
   private readonly closing = new AbortController()
   private readonly receivesStarts: () => boolean
-  /** Whether only the pod's status, and no event, has reported the most recent container start. */
+  /** Whether the most recent container start was reported only by a pod's status, and not by an event. */
   private missesStarts = false
 
   constructor(connection: ClusterConnection, namespace: string, installationId: string, log: Logger) {
@@ -54,10 +54,13 @@ export class PodWatch {
     })
   }
 
-  /** The result can be undefined even if the pod exists. */
+  /** Returns the pod as last seen by the watch. The result can be undefined even if the pod exists. */
   find = (name: string): V1Pod | undefined => this.pods.get(name)
   hasStarted = (uid: string): boolean => this.started.has(uid)
-  /** Workers may lack the permission to watch events, and a busy cluster drops events. */
+  /**
+   * Whether events report container starts. Workers may lack the permission to watch events, and a busy
+   * cluster drops events.
+   */
   reportsStarts = (): boolean => this.receivesStarts() && !this.missesStarts
 
   /** Resolves when the pod's state changes, or after `ms`. Rejects when the signal aborts. */
@@ -111,8 +114,8 @@ export class PodWatch {
   }
 
   /**
-   * The event of a container start arrives milliseconds after the start; the pod's status may follow seconds
-   * later.
+   * Records a container start. The event arrives milliseconds after the start, whereas the pod's status may
+   * follow seconds later.
    */
   private keepStart({ involvedObject: { name = '', uid = '' } }: CoreV1Event): void {
     if (this.find(name)?.metadata?.uid !== uid) return

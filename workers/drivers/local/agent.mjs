@@ -52,7 +52,7 @@ function join(socket, { id, role, ...request }) {
   else connectTo(sockets)
 }
 
-/** Leaves the bytes that follow the first line unread. */
+/** Reads the first line from a socket, and leaves the bytes that follow it unread. */
 function readLine(socket) {
   return new Promise((resolve) => {
     let bytes = Buffer.alloc(0)
@@ -115,8 +115,8 @@ async function run(sockets) {
     const resize = terminal.follow(child.stdio[3])
     createInterface({ input: sockets.stdout }).on('line', (line) => resize(JSON.parse(line)))
   }
-  // `script` prints to its own stderr only if it fails or is killed. In that case, its exit code is not the
-  // process's.
+  // `script` prints to its own stderr only if it fails or is killed. In that case, its exit code does not
+  // come from the process.
   let failure = ''
   if (terminal) stderr.on('data', (chunk) => (failure += failure ? '' : chunk))
   const closed = [carry(stdout, sockets.stdout), carry(stderr, terminal ? sockets.stdout : sockets.stderr)]

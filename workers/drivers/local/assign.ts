@@ -4,8 +4,8 @@ import { isAlive } from './process-id.ts'
 import { type LocalPod, podFolder, readSupervisor, readTime } from './state.ts'
 
 /**
- * `pod.json` is written last, so its content proves that the supervisor was notified of an earlier deadline.
- * The caller must hold the pod's lock.
+ * Assigns a warm pod to a sandbox. `pod.json` is written last, so its content proves that the supervisor has
+ * been notified of an earlier deadline. The caller must hold the pod's lock.
  */
 export async function assignLocalPod(
   directory: string,

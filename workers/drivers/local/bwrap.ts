@@ -28,7 +28,10 @@ const agentFiles = ['agent.mjs', 'terminal.mjs']
 const tmpBytes = 64 * 1024 * 1024
 const searchPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 const insideFolder = '/run/sandlot'
-/** Named pipes are in an in-memory file system, so that a process can start when the disk is full. */
+/**
+ * Folder for named pipes. It is in an in-memory file system, so that a process can start when the disk is
+ * full.
+ */
 const pipesFolder = `${insideFolder}/pipes`
 const pipesBytes = 4096
 /**
@@ -38,8 +41,8 @@ const pipesBytes = 4096
 export const listenerFd = 3
 
 /**
- * This script of the sandbox's first process restarts the agent whenever the agent exits, and reaps orphans.
- * On SIGUSR1, the script kills all other processes with one signal.
+ * The script that runs as the sandbox's first process. It restarts the agent whenever the agent exits, and
+ * reaps orphans. On SIGUSR1, it kills all other processes with one signal.
  *
  * A shell that cannot fork exits, unless `command` catches the error. After a kill, the sandbox may remain at
  * its process limit until `jobs` has reaped the killed processes.
@@ -86,7 +89,8 @@ function isolate(plan: SandboxPlan, view: SystemView): string[] {
     ...view.shown.filter((path) => !path.startsWith('/usr')).flatMap(show),
     ...view.etc.flatMap(({ source, path }) => ['--ro-bind', source, path]),
     ...['--proc', '/proc', '--dev', '/dev'],
-    // The agent limits its user namespace here. Processes without a capability in it can only read this.
+    // The agent limits its user namespace here. Processes that have no capability in the namespace can only
+    // read these files.
     ...(plan.isolation === 'root' ? ['--bind-try', '/proc/sys/user', '/proc/sys/user'] : []),
     ...tmpfs('/dev/shm'),
     ...tmpfs('/tmp'),
@@ -100,7 +104,10 @@ function isolate(plan: SandboxPlan, view: SystemView): string[] {
   ]
 }
 
-/** bwrap reads its filter from a file descriptor that no other process inherits. */
+/**
+ * Returns the command that starts bwrap with a system call filter. bwrap reads the filter from a file
+ * descriptor that no other process inherits.
+ */
 function filtered({ isolation }: SandboxPlan, { bwrap, filters }: SystemView): string[] {
   if (!filters) return [bwrap]
   const filter = isolation === 'root' ? filters.unsharing : filters.whole
@@ -115,8 +122,8 @@ const lastNamespaceScript = `echo 1 >/proc/sys/user/max_user_namespaces &&
 exec unshare --user --map-user=${sandboxUser} --map-group=${sandboxUser} "$@"`
 
 /**
- * Returns the command prefix that changes the agent's user. The first process must keep its user to die with
- * its parent.
+ * Returns the command prefix that changes the agent's user. The first process must keep its own user, so that
+ * it dies with its parent.
  */
 function becomeUser({ isolation, hostUid }: SandboxPlan): string[] {
   if (hostUid === undefined) return []

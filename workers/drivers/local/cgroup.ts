@@ -64,7 +64,7 @@ export function findCgroupParents(limits: Limits): CgroupParent[] {
       removeCgroup(makeCgroup(candidate, `sandlot-trial-${process.pid}`, limits))
       found.push(candidate)
     } catch {
-      // The folder is read-only, belongs to another user, or lacks a controller. Another one may work.
+      // The folder is read-only, belongs to another user, or lacks a controller. Another folder may work.
     }
   }
   return found

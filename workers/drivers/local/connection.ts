@@ -1,6 +1,6 @@
 /**
- * A process uses three connections to the agent: `main` for the request, stdin and status, and `stdout` and
- * `stderr` for output.
+ * Connects to a sandbox's agent. A process uses three connections: `main` for the request, stdin and status,
+ * and `stdout` and `stderr` for output.
  *
  * All received data is untrusted, because the tenant may replace the agent.
  */
@@ -26,8 +26,9 @@ const maxStatusBytes = 4 * 1024
 const O_PATH = 0o10000000
 
 /**
- * The agent is missing, or exited before it responded. If the agent has already started the process, that
- * process loses its stdin. The shells that a worker starts exit in that case, so a retry is safe.
+ * Thrown if the agent is missing, or exited before it responded. If the agent has already started the
+ * process, that process loses its stdin. The shells that a worker starts exit in that case, so a retry is
+ * safe.
  */
 export class NoAnswer extends Error {
   override name = 'NoAnswer'
@@ -85,7 +86,7 @@ interface Sockets {
   stderr: Socket
 }
 
-/** The tenant may have written the status line, so every field is validated. */
+/** A status line from the agent. The tenant may have written it, so every field is validated. */
 interface Status {
   started?: unknown
   exit?: unknown
@@ -175,7 +176,7 @@ class AgentProcess implements Process {
     this.finish({ kind: 'lost', why })
   }
 
-  /** The output streams stay open until their remaining bytes have been read. */
+  /** Ends the process. The output streams stay open until their remaining bytes have been read. */
   private finish(end: ProcessExit): void {
     if (this.stage === 'finished') return
     this.stage = 'finished'
@@ -199,7 +200,10 @@ function refusal(why: string): Error {
   return resource ? new PodExhausted(resource, why) : new Error(why)
 }
 
-/** A socket's path is limited to 107 bytes, so the connections are opened through a file descriptor. */
+/**
+ * Opens the connections to the agent through a file descriptor, because a socket's path is limited to 107
+ * bytes.
+ */
 function openSockets(path: string): Sockets {
   let fd: number
   try {

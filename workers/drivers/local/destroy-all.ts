@@ -1,4 +1,7 @@
-/** Local sandboxes outlive their workers by design. When run as a script, the argument is their directory. */
+/**
+ * Destroys all local sandboxes, which outlive their workers by design. When run as a script, the argument is
+ * the sandboxes' directory.
+ */
 import { killPod } from './kill-pod.ts'
 import { withLock } from './lock.ts'
 import { readPods } from './state.ts'

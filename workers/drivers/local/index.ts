@@ -1,6 +1,6 @@
 /**
- * Any number of workers can share the data directory, which contains all state (`state.ts`). A separate
- * supervisor process (`supervise.sh`) runs each sandbox until its deadline.
+ * Runs sandboxes on this machine. Any number of workers can share the data directory, which contains all
+ * state (`state.ts`). A separate supervisor process (`supervise.sh`) runs each sandbox until its deadline.
  */
 import { createHash } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
@@ -186,7 +186,10 @@ export class LocalDriver implements Driver {
     return this.ask(name, (agent) => openPort(agent, port, answerMs))
   }
 
-  /** Reads the pod's state only if its uid is unknown or its agent does not respond. */
+  /**
+   * Sends a request to the pod's agent. Reads the pod's state only if its uid is unknown or its agent does
+   * not respond.
+   */
   private async ask<T>({ name, uid }: PodName, request: (agent: string) => Promise<T>): Promise<T> {
     const end = performance.now() + agentRetryBudgetMs
     for (let pod = uid ? { name, uid } : undefined; ; pod = undefined) {

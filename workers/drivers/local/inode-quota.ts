@@ -1,6 +1,8 @@
 /**
- * File systems usually have no per-folder quotas, so workers count the files periodically. Between two
- * counts, a sandbox can exceed its quota by tens of thousands of files.
+ * Limits the number of files per sandbox. File systems usually have no per-folder quotas, so workers count
+ * the files periodically.
+ *
+ * Between two counts, a sandbox can exceed its quota by tens of thousands of files.
  */
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'

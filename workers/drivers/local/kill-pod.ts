@@ -11,14 +11,14 @@ const run = promisify(execFile)
 const pollIntervalMs = 1
 const retryBudgetMs = 2_000
 
-/** Idempotent. The caller must hold the pod's lock. */
+/** Kills a pod and deletes its files. Idempotent. The caller must hold the pod's lock. */
 export async function killPod(directory: string, pod: LocalPod): Promise<void> {
   await endProcesses(directory, pod)
   for (const group of pod.cgroups) await killCgroup(group)
   await removeFiles(directory, pod)
 }
 
-/** The caller must hold the pod's lock. */
+/** Records why a pod is evicted, then kills its processes. The caller must hold the pod's lock. */
 export async function evictPod(directory: string, pod: LocalPod, why: string): Promise<void> {
   await writeFile(join(podFolder(directory, pod.name), 'evicted'), why, { mode: 0o600 })
   await endProcesses(directory, pod)
@@ -36,7 +36,7 @@ export async function killProcessesInside(directory: string, pod: LocalPod): Pro
   if (isAlive(oldest)) throw new Error('the processes of the sandbox did not end')
 }
 
-/** When the first process is killed, the kernel kills all other processes in the pid namespace. */
+/** Kills the first process of a pod. The kernel then kills all other processes in the pid namespace. */
 async function endProcesses(directory: string, pod: LocalPod): Promise<void> {
   const supervisor = await readSupervisor(directory, pod.name)
   const first = await findFirstProcess(directory, pod, supervisor)
@@ -59,7 +59,10 @@ async function endByForce(directory: string, pod: LocalPod, supervisor: ProcessI
   await waitForEnd(supervisor)
 }
 
-/** bwrap recorded the pid of the first process. The pid may have been reused, so the mounts are checked. */
+/**
+ * Returns the first process of a pod, whose pid bwrap recorded. The pid may have been reused, so the mounts
+ * are checked.
+ */
 async function findFirstProcess(
   directory: string,
   pod: LocalPod,
@@ -82,7 +85,10 @@ async function waitForEnd(id: ProcessId): Promise<void> {
   while (isAlive(id) && performance.now() < end) await sleep(pollIntervalMs)
 }
 
-/** The workspace is removed before `pod.json`, so that an interrupted deletion can be retried. */
+/**
+ * Deletes a pod's files. The workspace is removed before `pod.json`, so that an interrupted deletion can be
+ * retried.
+ */
 async function removeFiles(directory: string, pod: LocalPod): Promise<void> {
   const folder = podFolder(directory, pod.name)
   await removeTree(join(folder, 'workspace'))
@@ -90,8 +96,8 @@ async function removeFiles(directory: string, pod: LocalPod): Promise<void> {
 }
 
 /**
- * Falls back to `rm`, because folders may lack permissions, or have paths that exceed the kernel's length
- * limit.
+ * Deletes a folder. Falls back to `rm`, because folders may lack permissions, or have paths that exceed the
+ * kernel's length limit.
  */
 async function removeTree(path: string): Promise<void> {
   try {

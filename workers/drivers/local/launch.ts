@@ -151,7 +151,10 @@ function isInherited(fd: number): boolean {
  */
 const unpublishedName = 'agent.new'
 
-/** Closing the socket in this process deletes its original path, so the path is renamed first. */
+/**
+ * Binds the agent's socket. Closing the socket in this process deletes its original path, so the path is
+ * renamed first.
+ */
 async function bindAgentSocket(folder: string): Promise<{ fd: number; close(): void }> {
   // Left by a worker that died.
   await rm(join(folder, unpublishedName), { force: true })
@@ -169,7 +172,10 @@ async function bindAgentSocket(folder: string): Promise<{ fd: number; close(): v
   }
 }
 
-/** Returns after at most two seconds, or when the supervisor has exited because its worker died. */
+/**
+ * Waits until the sandbox has started. Returns after at most two seconds, or when the supervisor has exited
+ * because its worker died.
+ */
 async function waitForStart(directory: string, name: string): Promise<void> {
   const end = performance.now() + startTimeoutMs
   while (performance.now() < end) {

@@ -1,4 +1,4 @@
-/** One lock per pod serializes changes to the pod among all workers on this machine. */
+/** Serializes changes to a pod among all workers on this machine, with one lock per pod. */
 import { createHash } from 'node:crypto'
 import { createServer, type Server } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'

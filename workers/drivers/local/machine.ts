@@ -31,7 +31,7 @@ export interface Machine {
   view: SystemView
 }
 
-/** The agent and its helpers need these processes in addition to the user's. */
+/** Number of processes that the agent and its helpers need, in addition to the user's processes. */
 const agentProcesses = 24
 
 const remedy =
@@ -66,7 +66,7 @@ export function examineMachine(settings: Settings): Machine {
     for (const view of views) {
       const message = tryIsolation(isolation, directory, { isRoot, view })
       if (message === undefined) return { ...machine, isolation, view }
-      // Without a filter, the message is bubblewrap's own. With one, it may be the shell's.
+      // Without a filter, the message comes from bubblewrap. With a filter, it may come from the shell.
       if (!view.filters) failure ||= message
     }
   }
@@ -179,7 +179,7 @@ function writeFilters(directory: string): SystemView['filters'] {
   return { whole: write('whole', whole), unsharing: write('unsharing', unsharing) }
 }
 
-/** Other workers may be writing the same file. */
+/** Writes a file atomically, because other workers may be writing the same file. */
 function writeAtomically(path: string, content: string | Buffer): string {
   const draft = `${path}.${process.pid}`
   writeFileSync(draft, content, { mode: 0o644 })

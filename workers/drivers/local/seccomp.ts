@@ -5,7 +5,7 @@
  * Programs for a different architecture, such as 32-bit programs, do not run.
  */
 
-/** From 424 on, the numbers are the same on both architectures. */
+/** A system call's number on each architecture. From 424 on, the numbers are the same on both. */
 type Numbers = readonly [x64: number | undefined, arm64: number | undefined]
 
 /** These system calls fail with ENOSYS, so that libraries fall back to older calls. */
@@ -125,7 +125,7 @@ export function buildFilter(
   ])
 }
 
-/** The layout of a BPF instruction (`sock_filter`) is the same on both architectures. */
+/** Encodes a BPF instruction (`sock_filter`), whose layout is the same on both architectures. */
 function instruction(code: number, value: number, ifTrue = 0, ifFalse = 0): Buffer {
   const bytes = Buffer.alloc(8)
   bytes.writeUInt16LE(code, 0)

@@ -46,11 +46,14 @@ export type Life =
   | { stage: 'unborn' }
   | { stage: 'dead'; death: PodDeath }
 
-/** The modification time of this file is the file system's clock. */
+/** A file whose modification time serves as the file system's clock. */
 const clockFile = '.clock'
 
 export const podFolder = (directory: string, name: string): string => join(directory, name)
-/** Contains the uid, so that a connection never reaches another pod that has had the same name. */
+/**
+ * Returns the path of the agent's socket. The path contains the uid, so that a connection never reaches a
+ * different pod with the same name.
+ */
 export const agentSocket = (directory: string, { name, uid }: Pick<LocalPod, 'name' | 'uid'>): string =>
   join(podFolder(directory, name), `${uid}.sock`)
 
@@ -58,7 +61,7 @@ export async function readPod(directory: string, name: string): Promise<LocalPod
   return readJson<LocalPod>(join(podFolder(directory, name), 'pod.json'))
 }
 
-/** Includes pods of all installations, and pods that are dead or not yet started. */
+/** Returns all pods, including those of other installations and those that are dead or not yet started. */
 export async function readPods(directory: string): Promise<LocalPod[]> {
   const names = await readdir(directory).catch(ignoreMissing)
   const pods = await Promise.all(
@@ -126,7 +129,10 @@ async function modifiedAt(path: string): Promise<number | undefined> {
   return (await stat(path).catch(ignoreMissing))?.mtimeMs
 }
 
-/** cgroup v1 counts these kills in `memory.oom_control`, v2 in `memory.events`. */
+/**
+ * Reports whether the kernel killed a process because the pod ran out of memory. cgroup v1 counts such kills
+ * in `memory.oom_control`, and v2 in `memory.events`.
+ */
 async function wasOutOfMemory(pod: LocalPod): Promise<boolean> {
   for (const group of pod.cgroups) {
     for (const file of ['memory.oom_control', 'memory.events']) {
@@ -136,7 +142,10 @@ async function wasOutOfMemory(pod: LocalPod): Promise<boolean> {
   return false
 }
 
-/** ENODEV occurs if a control group is removed while one of its files is read. */
+/**
+ * Error codes for a missing file. ENODEV occurs if a control group is removed while one of its files is being
+ * read.
+ */
 const missingCodes = ['ENOENT', 'ENOTDIR', 'ENODEV']
 
 function ignoreMissing(error: NodeJS.ErrnoException): undefined {

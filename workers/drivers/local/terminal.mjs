@@ -53,7 +53,7 @@ const isOnPath = (name, path) =>
     }
   })
 
-/** The kernel then sends SIGWINCH to the foreground processes. */
+/** Sets a terminal's size. The kernel then sends SIGWINCH to the foreground processes. */
 function setSize(path, size, env) {
   return new Promise((resolve) => {
     const stty = spawn('stty', ['-F', path, ...sizeArgs(size).split(' ')], { stdio: 'ignore', env })
