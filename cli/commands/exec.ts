@@ -22,7 +22,7 @@ interface Options {
   timeout?: string
   grace?: string
   reveal?: boolean
-  /** By default, stdin is sent if it is a pipe or a file. */
+  /** Whether to send stdin. By default, stdin is sent if it is a pipe or a file. */
   stdin?: boolean
   tty?: boolean
   background?: boolean
@@ -32,7 +32,9 @@ interface Options {
 /** Programs that are interactive when started without arguments. */
 const interactivePrograms = /^(?:.*\/)?(?:(?:ba|da|a|z|fi)?sh|python3?|node|irb|psql)$/
 
-/** Limits in bytes and milliseconds for input that is part of the request. Other input is streamed. */
+/**
+ * Limits for sending stdin within the request, in bytes and milliseconds. Larger or slower input is streamed.
+ */
 const inline = { bytes: 64 * 1024, ms: 50 }
 
 export const define = defineCommand<Options>({
@@ -92,7 +94,7 @@ the command could not be run; 128+n terminated by signal n; 130 interrupted.`,
 
 const notFound = 127
 
-/** Suggests a correction if the command is a session's name, as in `docker exec`. */
+/** Suggests a corrected command line if the first word is a session's name or id, as in `docker exec`. */
 async function suggestSession({ args, api, output }: Invocation<Options>): Promise<void> {
   const [first = '', ...command] = args
   if (command.length === 0 || output.json || output.quiet) return
@@ -151,7 +153,7 @@ function requireTerminalOptions({ background, detachKeys }: Options): void {
   readDetachKeys(detachKeys)
 }
 
-/** Suggests -it for interactive programs, which exit silently at EOF. */
+/** Suggests -it for interactive programs, which would otherwise exit silently at EOF. */
 function noteNoTerminal(args: string[], note: (text: string) => void): void {
   const [program = '', ...more] = args
   if (more.length > 0 || !interactivePrograms.test(program) || !process.stdin.isTTY) return
@@ -204,7 +206,7 @@ async function leaveRunning(
   return exitCodes.done
 }
 
-/** Reads a short input. Returns undefined if the input must be streamed. */
+/** Returns a short input as text, or undefined if the input must be streamed. */
 async function readInline(input: Input | undefined): Promise<string | undefined> {
   const bytes = await input?.whole(inline.bytes, inline.ms)
   return bytes && decodeUtf8(bytes)

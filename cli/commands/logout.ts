@@ -31,7 +31,8 @@ kept. The key remains valid until it is revoked; logout prints the command.`,
 })
 
 /**
- * Removes the saved login and key, and returns the key. Retries if another process has saved a different key.
+ * Removes the saved login and key, and returns the key. Retries if another process saves a different key in
+ * the meantime.
  */
 async function forget(settings: Settings, trace: Invocation<object>['trace']) {
   for (;;) {
@@ -48,7 +49,7 @@ async function forget(settings: Settings, trace: Invocation<object>['trace']) {
   }
 }
 
-/** Looks up a key's id at the address that the key was saved for. */
+/** Looks up a key's id at the address saved with the key. */
 async function lookUp(
   { key: apiKey, address: url }: SavedKey,
   trace: Invocation<object>['trace'],

@@ -18,6 +18,7 @@ export function startChecks(report: (text: string) => unknown) {
     done,
     exitCode: (): number => failure?.exitCode ?? exitCodes.done,
     /**
+     * Runs and reports one check.
      * @param run returns a description, and throws if the check fails
      * @returns whether the check passed
      */

@@ -45,7 +45,7 @@ export const define = defineCommand<Options>({
   },
 })
 
-/** Returns the text, or a local path. `-` means stdin. */
+/** Returns the text to write, or the local path to read it from. The path `-` means stdin. */
 function readSource({ content, fromFile, from: local = fromFile }: Options) {
   if (content !== undefined && local !== undefined) {
     throw new CliError('usage', '--content and --from are mutually exclusive.')

@@ -43,8 +43,8 @@ name is printed, with sizes in bytes and RFC 3339 times.`,
 })
 
 /**
- * Omits names that start with a dot, and everything below them. The first entry is in the listed folder
- * itself.
+ * Omits entries whose names start with a dot, and everything below them. Relies on the first entry being
+ * directly in the listed folder.
  */
 function visible(entries: ListedEntry[]): ListedEntry[] {
   const [{ name = '', path: first = name } = {}] = entries

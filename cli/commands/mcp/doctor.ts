@@ -73,7 +73,7 @@ async function chooseSpots({ args, options, settings, output }: Invocation<Optio
   })
 }
 
-/** By default, only user entries are tested, so a note names the project entries. */
+/** Prints a note about each project entry, because only user entries are tested by default. */
 async function nameProjects(spots: Spot[], { note }: Output): Promise<void> {
   for (const spot of spots.filter(({ scope }) => scope === 'project')) {
     const entry = await read(spot).catch(() => undefined)
@@ -113,8 +113,8 @@ async function open(invocation: Invocation<Options>, spot: Spot, entry: unknown)
 }
 
 /**
- * A project's server is untrusted and can read the API key.
- * @throws {CliError} if the user refuses
+ * Asks for permission to start a project's server, which is untrusted and can read the API key.
+ * @throws {CliError} if the user refuses, or if `mcp init` would not write the command and --yes is not set
  */
 async function requirePermission(
   { options, output, ask }: Invocation<Options>,

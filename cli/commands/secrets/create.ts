@@ -1,4 +1,6 @@
-/** Secret values are never arguments, because other users can see a process's arguments. */
+/**
+ * Sets a secret. The value is never passed as an argument, because other users can see a process's arguments.
+ */
 import { limits } from '../../../shared/contract/limits.ts'
 import { shellWord } from '../../../shared/contract/shell-words.ts'
 import { addSessionOption, defineCommand, type Invocation } from '../../core/command.ts'
@@ -50,7 +52,10 @@ it needs confirmation at a terminal, and --short elsewhere.`,
   },
 })
 
-/** @throws {CliError} `usage`. The message omits excess arguments, which might contain the value. */
+/**
+ * @throws {CliError} `usage` for NAME=VALUE or excess arguments. The message omits any text that might be the
+ * value.
+ */
 function requireNameOnly(args: string[]): void {
   const [name = '', value] = args[0]!.split(/=(.*)/s)
   if (value !== undefined) {

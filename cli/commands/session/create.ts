@@ -83,7 +83,10 @@ function assertReusable({ name, rm, idempotencyKey }: Options): void {
   if (other !== undefined) throw new CliError('usage', `--reuse cannot be combined with ${other}.`)
 }
 
-/** A single argument might be a name, as in other tools. */
+/**
+ * Returns a usage error. Suggests --name for a single argument, because other tools accept a name as an
+ * argument.
+ */
 function unexpectedArguments(args: string[]): CliError {
   const words = shellLine(...args)
   const isOne = args.length === 1
