@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /** Starts `sandlot`. Has no static imports, so that the client starts quickly. */
 
-/** The build reads this version from `engines` in package.json. */
+/** Oldest supported Node version, which the build reads from `engines` in package.json. */
 declare const oldestNode: string
 const args = process.argv.slice(2)
 

@@ -1,6 +1,6 @@
 /**
- * Reads the email and password from options, stdin or prompts. The password is never echoed or saved, unlike
- * the token.
+ * Reads the email and password from options, stdin or prompts. A typed password is not echoed, and only a
+ * token is ever saved.
  */
 import type { Command } from 'commander'
 import { limits } from '../../shared/contract/limits.ts'

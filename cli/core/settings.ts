@@ -43,7 +43,7 @@ type SavedName = 'base_url' | 'api_key' | 'api_key_url' | 'token' | 'token_expir
 
 type Changes = Partial<Record<SavedName, string | undefined>>
 
-/** Clears the saved values that belong to an account, except for the address and the key. */
+/** Changes that clear everything saved for an account, except for the address and the key. */
 export const noAccount = {
   api_key_url: undefined,
   token: undefined,

@@ -17,7 +17,7 @@ export interface CopiedFolder {
   skipped: Skipped
 }
 
-/** Uploads to the target path, or into an existing target folder. */
+/** Uploads a folder to the target path, or into the target if it is an existing folder. */
 export async function sendFolder(folder: string, to: RemotePath): Promise<CopiedFolder> {
   const source = readableFolder(folder)
   const kind = await kindOf(to)

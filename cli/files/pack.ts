@@ -8,13 +8,13 @@ const chunkBytes = 256 * 1024
 
 interface Context {
   skipped: Skipped
-  /** Mode and path of folders whose mode denies the owner a permission. Each ends with NUL. */
+  /** Modes and paths of folders that deny their owner a permission. Each mode and path ends with NUL. */
   modes: Buffer[]
 }
 
 const rootName = 'root'
 
-/** Yields the format that the script in tar-commands.ts expects. */
+/** Yields a tar archive in the format expected by the script in tar-commands.ts. */
 export async function* pack(folder: string, skipped: Skipped): AsyncGenerator<Buffer> {
   const context: Context = { skipped, modes: [] }
   yield* packEntry(Buffer.from(folder), Buffer.from(rootName), context)
@@ -80,7 +80,7 @@ async function* readExactly(file: FileHandle, size: number, skip: (reason: strin
   }
 }
 
-/** @returns the number of bytes, or 0 after a failure that was reported to `skip` */
+/** @returns the number of bytes read, or 0 after reporting a failure to `skip` */
 async function readSome(file: FileHandle, buffer: Buffer, skip: (reason: string) => void): Promise<number> {
   try {
     const { bytesRead } = await file.read(buffer)

@@ -1,4 +1,4 @@
-/** Tests an MCP server like a client: initializes it, lists tools and runs `true` in a session. */
+/** Tests an MCP server as a client would: initializes it, lists tools and runs `true` in a session. */
 import { spawn } from 'node:child_process'
 import { PassThrough, type Readable } from 'node:stream'
 import { parseJson } from '../../shared/contract/json.ts'

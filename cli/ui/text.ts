@@ -51,7 +51,7 @@ export function shorten(text: string, width: number): string {
 const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
 
 /**
- * Splits a line into rows. wrap-ansi would normalize characters (NFC).
+ * Splits a line into rows. Does not use wrap-ansi, which would normalize characters (NFC).
  * @returns at least one row
  */
 export function wrap(line: string, width: number): string[] {
@@ -92,8 +92,8 @@ export function wrap(line: string, width: number): string[] {
 const isAscii = (text: string): boolean => /^[\x20-\x7e]*$/.test(text)
 
 /**
- * Splits text into graphemes. A combining mark may follow the last ASCII letter, so the letter is segmented
- * with the mark.
+ * Splits text into graphemes. The last ASCII letter before other text is segmented with that text, which may
+ * start with a combining mark.
  */
 function* segmentsOf(text: string): Generator<string> {
   for (const [run] of text.matchAll(/[\x20-\x7e]+(?=[\x20-\x7e]|$)|[\x20-\x7e]?[^\x20-\x7e]+/g)) {
