@@ -44,7 +44,7 @@ export async function runProgram(args: string[]): Promise<number> {
     })
     return run.code
   } catch (error) {
-    // The error that caused the shutdown has been reported.
+    // The error that caused the shutdown has already been reported.
     if (isShuttingDown()) return exitCodes.interrupted
     if (!(error instanceof CommanderError)) return fail(error)
     if (error.exitCode === 0) return exitCodes.done

@@ -73,10 +73,10 @@ client. At a terminal, stdin is sent only with -i. A pipe or a file is read unti
 With -t, Ctrl-P Ctrl-Q detaches, and prints the command that attaches again. A shell without its own prompt shows the
 name of its session.
 
-Every word after the options belongs to the command. \`sandlot ps\` lists the commands of a session, \`logs\` prints
-the output of one, \`kill\` signals one, and \`attach\` connects to the terminal of one.
+Every word after the options belongs to the command. \`sandlot ps\` lists the commands of a session. \`logs\` prints
+a command's output, \`kill\` sends a signal to a command, and \`attach\` connects to a command's terminal.
 
-Exit codes: that of the command; 124 timeout; 125 the client or the service failed, or the usage was wrong; 126 and 127
+Exit codes: the command's own; 124 timeout; 125 the client or the service failed, or the usage was wrong; 126 and 127
 the command could not be run; 128+n terminated by signal n; 130 interrupted.`,
   examples: [
     'sandlot exec -- ls -la',
@@ -199,7 +199,7 @@ async function leaveRunning(
   output.result(result, `${result.id}\n`)
   const line = (...words: string[]) => shellLine('sandlot', ...words, '-s', remote.sessionId, result.id)
   output.aside(
-    `The command runs in the background. \`${line('logs', '-f')}\` follows its output, and \`${line('kill')}\` ends it.`,
+    `The command is running in the background. \`${line('logs', '-f')}\` follows its output, and \`${line('kill')}\` ends it.`,
   )
   if (input) await sendInput(remote, result.id, input, output.note)
   else await remote.endStdin(result.id, 0).catch(() => {})

@@ -25,7 +25,7 @@ export const define = defineCommand<{ signal: string }>({
   notes: `
 Signals the whole process group, and sends KILL 2 s after TERM. Prints the exit status of the command, or that it is
 still running. Exits with 3 if the command is not found, and with 5 if it has already ended.
-\`sandlot exec kill\` runs the program kill.`,
+To run the program kill in a session, use \`sandlot exec kill\`.`,
   examples: ['sandlot kill exec_01kx…', 'sandlot kill --signal INT exec_01kx…'],
   fields: execOutcomeFields,
   handle: async ({ args, options, session, api, output }) => {

@@ -16,7 +16,7 @@ interface FormerKey {
 export const define = defineCommand({
   notes: `
 Removes the login, the API key and the current session from the settings file, or from the profile. The address is
-kept. The key remains valid until it is revoked; logout prints the command.`,
+kept. The key remains valid until it is revoked; logout prints the command that revokes it.`,
   examples: ['sandlot logout', 'sandlot logout --profile work'],
   fields: ['logged_out', 'api_key', 'file', 'profile'],
   handle: async ({ settings, trace, output }) => {

@@ -34,7 +34,7 @@ export function startChecks(report: (text: string) => unknown) {
         return finish(true, await run(), null)
       } catch (error) {
         const problem = describeError(error)
-        // Several checks with the same cause are reported once.
+        // Failures with the same cause are reported only once.
         if (done.some(({ ok, detail }) => !ok && detail === problem.message)) return false
         failure ??= problem
         return finish(false, problem.message, problem.hint ?? null)

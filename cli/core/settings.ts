@@ -60,7 +60,7 @@ export const savedLogin = ({ token, expires_in }: Session, now = Date.now()) => 
 export const variables: Record<string, string> = {
   SANDLOT_URL: 'the base address of the service',
   SANDLOT_API_KEY: 'the API key',
-  SANDLOT_SESSION: 'the session of exec, files and similar commands, by id or name',
+  SANDLOT_SESSION: 'the session for exec, files and similar commands, by id or name',
   SANDLOT_PROFILE: 'the profile of the settings file',
   XDG_CONFIG_HOME: 'the folder of sandlot/config.toml; by default ~/.config',
   VISUAL: 'the editor for files edit; by default EDITOR, then vi',
@@ -69,7 +69,7 @@ export const variables: Record<string, string> = {
   NO_COLOR: 'use no colors',
   NODE_USE_ENV_PROXY:
     '1 sends requests through HTTPS_PROXY, except to the hosts in NO_PROXY; needs Node 22.21 or 24.5',
-  NODE_EXTRA_CA_CERTS: 'a file with more certificate authorities to trust',
+  NODE_EXTRA_CA_CERTS: 'a file with additional certificate authorities to trust',
 }
 
 interface SettingsOptions {

@@ -54,7 +54,7 @@ function describeProxy({ host }: URL): string {
     return `${host}, except for the hosts in NO_PROXY`
   throw new CliError(
     'failed',
-    `Node ${process.versions.node} uses no proxy, because it does not support NODE_USE_ENV_PROXY.`,
+    `Node ${process.versions.node} does not use the proxy, because it does not support NODE_USE_ENV_PROXY.`,
     {
       hint: 'Use Node 22.21 or a later 22.x release, or Node 24.5 or later. To connect without a proxy, unset NODE_USE_ENV_PROXY.',
     },

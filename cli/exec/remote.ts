@@ -92,7 +92,7 @@ async function lengthOf(
     response.destroy()
     return Number(/-(\d+)\//.exec(response.headers['content-range'] ?? '')?.[1]) + 1
   } catch (error) {
-    // The service keeps none of the stream. The error contains the length.
+    // The service no longer stores any of the stream. The error contains its length.
     if (error instanceof CliError && error.code === 'range_not_satisfiable') return Number(error.details.end)
     throw error
   }

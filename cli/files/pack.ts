@@ -47,7 +47,7 @@ async function* packFolder(path: Buffer, name: Buffer, stats: Stats, context: Co
   const header = encodeHeader({ name: join(name, ''), type: 'directory', mode: mode | 0o700, mtime })
   yield header
   for (const each of names) yield* packEntry(join(path, each), join(name, each), context)
-  // Repeated, because unpacking entries has changed the folder's time.
+  // Repeated, because unpacking the entries changes the folder's modification time.
   yield header
   if ((mode & 0o700) === 0o700) return
   context.modes.push(Buffer.from(`${mode.toString(8)}\0.`), name.subarray(rootName.length), Buffer.alloc(1))

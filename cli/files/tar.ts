@@ -102,7 +102,7 @@ function explainRefusal(error: unknown): never {
   throw addStory(
     error,
     'Copying a folder runs sh and tar in the sandbox.',
-    'Copy files one by one, which runs no command.',
+    'Copy the files one by one instead, which does not run a command.',
   )
 }
 

@@ -43,7 +43,7 @@ export function unpackInto(folder: string, { setsRoot, skipped }: Unpacking) {
   const archive = extract(options as Parameters<typeof extract>[0])
   const target = new Target(Buffer.from(folder).toString('latin1'), { setsRoot, skipped })
   const done = unpackEntries()
-  // The failure may occur before anything awaits it.
+  // Prevents an unhandled rejection if unpacking fails before anything awaits it.
   done.catch(() => {})
   return {
     /** Resolves when ready for more bytes. @throws if the archive is invalid */

@@ -73,7 +73,7 @@ async function ask({ api, store }: Ui, id: string): Promise<number> {
     store.set(({ lastCommands }) => ({ lastCommands: new Map(lastCommands).set(id, data[0] ?? null) }))
     return 0
   } catch (error) {
-    // The column is optional, and the list reports an unavailable service.
+    // Not reported here: the column is optional, and the list reports that the service is unavailable.
     const seconds = Number(describeError(error).details.retry_after)
     return Number.isFinite(seconds) ? seconds * 1000 : restMs * 10
   }

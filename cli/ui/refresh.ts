@@ -62,7 +62,7 @@ async function refresh(ui: Ui, isAsked: boolean): Promise<void> {
       api.call('getAccount', { timeoutMs: answerMs }),
       listActive(ui),
     ])
-    // The settings have changed since this request.
+    // The settings have changed since the request was sent.
     if (ui.api !== api) return
     assertAccount(account)
     clearTimeout(slow)

@@ -56,7 +56,7 @@ const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
  */
 export function wrap(line: string, width: number): string[] {
   if (width < 1) return ['']
-  // Most lines are ASCII, and there may be thousands.
+  // A fast path, because most lines are ASCII and there may be thousands of them.
   if (isAscii(line)) {
     if (line.length <= width) return [line]
     return Array.from({ length: Math.ceil(line.length / width) }, (_, row) =>
@@ -80,7 +80,7 @@ export function wrap(line: string, width: number): string[] {
         row = ''
         filled = 0
       }
-      // A wide character does not fit on one column.
+      // A wide character does not fit into one column.
       part += cells > width ? '\ufffd' : segment
       filled += Math.min(cells, width)
     }

@@ -8,7 +8,7 @@ import type { FoundSetting } from '../../core/settings.ts'
 
 export const define = defineCommand({
   declare: (command) => addSessionOption(command),
-  notes: '\nIf a value is invalid, the others are still shown, and the exit code is 2.',
+  notes: '\nIf a value is invalid, the other values are still shown, and the exit code is 2.',
   examples: ['sandlot config show', 'sandlot config show --profile work --json=base_url,api_key'],
   fields: ['base_url', 'api_key', 'session', 'file', 'profile', 'profiles'],
   handle: async ({ settings, output }) => {

@@ -22,7 +22,7 @@ export const define = defineCommand<Options>({
       .option('--from-file <file>', 'same as --from')
       .option('--overwrite', 'replace the file if it exists')
       .option('--mode <mode>', 'permissions in octal, such as 755'),
-  notes: '\nWithout --content or --from, it writes the data piped to stdin.',
+  notes: '\nWithout --content or --from, the data piped to stdin is written.',
   examples: [
     "sandlot files create notes.txt --content 'to do'",
     'sandlot files create src/main.py --from main.py --overwrite',

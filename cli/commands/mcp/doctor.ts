@@ -21,18 +21,18 @@ export const define = defineCommand<Options>({
       .addArgument(
         new Argument(
           '[target]',
-          'the client; by default all clients that have the server in their settings',
+          'the client; by default all clients whose settings contain the server',
         ).choices(Object.keys(targets)),
       )
       .addOption(
-        new Option('--scope <scope>', 'test the settings in this folder, or those of the user')
+        new Option('--scope <scope>', "test this folder's settings, or the user's settings")
           .choices(scopes)
           .default('user'),
       )
       .option('--name <name>', 'the name of the server in the settings', 'sandlot'),
   notes: `
-Starts the command in the settings, which can read your API key. Therefore the settings of a folder are tested only with
---scope project, after showing the command and asking for confirmation. A command that \`mcp init\` would not write is
+Starts the command in the settings, which can read your API key. A folder's settings are therefore tested only with
+--scope project, after you have seen and confirmed the command. A command that \`mcp init\` would not write is
 started only with --yes.`,
   examples: ['sandlot mcp doctor', 'sandlot mcp doctor claude-code --scope project'],
   handle: async (invocation) => {

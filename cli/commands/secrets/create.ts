@@ -29,7 +29,7 @@ export const define = defineCommand<Options>({
     command.allowExcessArguments().allowUnknownOption()
   },
   notes: `
-Without --from-file, it reads the value from a pipe, without a trailing newline, or prompts for it without echo.
+Without --from-file, the value is read from a pipe, without a trailing newline, or from a prompt without echo.
 The value replaces any previous one. A value of fewer than ${limits.blankedBytes} bytes is not redacted from output;
 it needs confirmation at a terminal, and --short elsewhere.`,
   examples: [
@@ -48,7 +48,7 @@ it needs confirmation at a terminal, and --short elsewhere.`,
     const body = { name: args[0]!, value, sandbox_id }
     const secret = await api.call('createSecret', { body })
     output.result(secret, `${secret.name}\n`)
-    output.aside('Commands that start from now on receive the secret.')
+    output.aside('Commands started from now on receive the secret.')
   },
 })
 
