@@ -10,7 +10,7 @@ const wideColumns = 72
 
 export const isWide = ({ size }: State): boolean => size.columns >= wideColumns
 
-/** Number of rows for the account, its limits, and the line below. */
+/** Number of rows for the account, its limits, and the dividing line below them. */
 const headerRows = (state: State): number => (isWide(state) ? 1 : 2) + 1
 
 const maxNoticeRows = 3
