@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /** Starts `sandlot`. Has no static imports, so that the client starts quickly. */
 
-/** The build reads this version from `engines` in package.json. */
+/** Oldest supported Node version, which the build reads from `engines` in package.json. */
 declare const oldestNode: string
 const args = process.argv.slice(2)
 
@@ -11,8 +11,8 @@ if (isTooOld(process.versions.node)) {
   )
   process.exitCode = 1
 } else {
-  // The compile cache is next to the code, so that both are removed together. Before Node 22.1, or without
-  // write access, there is none.
+  // The compile cache is next to the code, so that both are removed together. There is no cache before Node
+  // 22.1 or without write access.
   process.getBuiltinModule?.('node:module').enableCompileCache?.(`${import.meta.dirname}/cache`)
   // Node 20 lacks Promise.withResolvers.
   Promise.withResolvers ??= withResolvers

@@ -11,6 +11,7 @@ import { isShuttingDown, leave } from './core/shutdown.ts'
 import { version } from './core/version.ts'
 
 /**
+ * Runs a command, or opens the picker.
  * @param args arguments without Node and the script
  * @returns the exit code, after all output has been printed
  */
@@ -43,7 +44,7 @@ export async function runProgram(args: string[]): Promise<number> {
     })
     return run.code
   } catch (error) {
-    // The error that caused the shutdown has been reported.
+    // The error that caused the shutdown has already been reported.
     if (isShuttingDown()) return exitCodes.interrupted
     if (!(error instanceof CommanderError)) return fail(error)
     if (error.exitCode === 0) return exitCodes.done
@@ -54,7 +55,7 @@ export async function runProgram(args: string[]): Promise<number> {
   }
 }
 
-/** True without arguments other than common options, if stdin and stdout are terminals. */
+/** True at a terminal if there are no arguments except common options. False with --json or --no-input. */
 function opensPicker(program: Command, args: string[]): boolean {
   const { operands, unknown } = program.parseOptions(args)
   const { json, input } = program.opts<CommonOptions>()
@@ -71,7 +72,7 @@ function explainDumbTerminal(): void {
     )
 }
 
-/** For shell completion and the generator of docs/cli.md. */
+/** Used for shell completion and to generate docs/cli.md. */
 export function describeProgram(): CommandTree {
   const run: Run = { command: undefined, code: exitCodes.done, output: createOutput({}), entries: new Map() }
   return {
@@ -114,7 +115,10 @@ function createProgram(run: Run, args: string[] = []): Command {
   return program
 }
 
-/** Node silently replaces invalid bytes in arguments. @throws {CliError} `usage` */
+/**
+ * Rejects arguments that are not UTF-8. Node silently replaces their invalid bytes with U+FFFD.
+ * @throws {CliError} `usage` if an argument contains U+FFFD
+ */
 function assertUtf8(args: string[]): void {
   const changed = args.find((arg) => arg.includes('\ufffd'))
   if (changed === undefined) return
@@ -139,7 +143,7 @@ const isCommand = (name: string): boolean =>
   )
 
 /**
- * Returns undefined for the name of a command or an option.
+ * Returns the text of a help topic, or undefined for the name of a command or an option.
  * @throws {CliError} `usage` for an unknown name
  */
 async function readTopic(name: string): Promise<string | undefined> {
@@ -151,7 +155,10 @@ async function readTopic(name: string): Promise<string | undefined> {
   })
 }
 
-/** Options are loaded when a command runs, so that the client starts quickly. */
+/**
+ * Adds commands without their options. The options are loaded when a command runs, so that the client starts
+ * quickly.
+ */
 function addCommands(parent: Command, branch: Branch, run: Run): void {
   for (const [name, entry] of Object.entries(branch)) {
     const { hidden = false, aliases = [] } = 'load' in entry ? entry : {}
@@ -180,7 +187,8 @@ async function load(command: Command, run: Run): Promise<void> {
 }
 
 /**
- * Sets options declared only as `--no-…` to true. Commander does this before the hook that adds the options.
+ * Sets options declared only as `--no-…` to true. Commander sets these defaults too early, before the hook
+ * adds the options.
  */
 function setNegatedDefaults(command: Command): void {
   for (const option of command.options) {
@@ -190,11 +198,11 @@ function setNegatedDefaults(command: Command): void {
   }
 }
 
-/** If a group is run without a subcommand, commander only shows the help. */
+/** Returns the message of a usage error. For a group without a subcommand, commander only shows the help. */
 const messageOf = ({ code, message }: CommanderError, command: Command | undefined): string =>
   code === 'commander.help' ? 'A command is missing.' : rewriteError(message, command).replace(/^error: /, '')
 
-/** Suggests replacements for commands of other tools. */
+/** Rewrites commander's error messages. Suggests the equivalents of commands from other tools. */
 function rewriteError(text: string, group: Command | undefined): string {
   const end = text.endsWith('\n') ? '\n' : ''
   const [, value, argument, choices] = invalidChoice.exec(text) ?? []
@@ -215,7 +223,7 @@ function exitCodeOf(error: CliError, { command }: Run): number {
   return runsCommand && error.exitCode !== exitCodes.interrupted ? exitCodes.execFailed : error.exitCode
 }
 
-/** Finds --json and --color before arguments are parsed, to format usage errors. */
+/** Finds --json and --color before the arguments are parsed, so that usage errors are formatted correctly. */
 function guessOutput(args: string[]): Output {
   const end = args.indexOf('--')
   const before = args.slice(0, end < 0 ? undefined : end)

@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 /**
- * Starts the client from a clone of the repository. Installs, builds and switches to the project's Node if
- * needed.
- * Plain JavaScript for Node 20.
+ * Starts the client from a clone of the repository. If needed, installs and builds it, and switches to the
+ * project's Node version.
+ * Plain JavaScript that also runs on Node 20.
  */
 const oldest = 22
 

@@ -9,7 +9,7 @@ import type { Skipped } from '../files/skipped.ts'
 import { sendFile } from '../files/upload.ts'
 
 interface Copied {
-  /** The written file, or undefined for stdout. */
+  /** Path of the file that was written, or undefined for stdout. */
   target?: string
   bytes: number
   skipped?: Skipped
@@ -78,7 +78,7 @@ async function copy(invocation: Invocation<object>, source: string, target: stri
   })
 }
 
-/** `session` is an id, a name, or empty for the default session. */
+/** A path in a session. `session` is an id, a name, or empty for the default session. */
 interface Place {
   session: string
   path: string

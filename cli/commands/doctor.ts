@@ -37,7 +37,7 @@ reads a file, and always destroys the session. Exits with 0, or with the code of
   },
 })
 
-/** Runs the checks that need no session. Returns whether the service accepts requests. */
+/** Runs the checks that do not require a session. Returns whether the service accepts requests. */
 async function checkService(invocation: Invocation<Options>, checks: Checks): Promise<boolean> {
   if (!(await checkSettings(invocation, checks))) return false
   const { settings, api } = invocation
@@ -75,7 +75,7 @@ async function describeFile(settings: Settings): Promise<string> {
   return existsSync(file) ? location : `${file} does not exist`
 }
 
-/** Describes the key in use, and the keys that are saved for other addresses. */
+/** Describes the key in use and all other saved keys, with their addresses. */
 async function describeKeys(settings: Settings): Promise<string> {
   const address = await settings.baseUrl()
   await settings.apiKey(address)

@@ -22,7 +22,7 @@ interface Options {
   timeout?: string
   grace?: string
   reveal?: boolean
-  /** By default, stdin is sent if it is a pipe or a file. */
+  /** Whether to send stdin. By default, stdin is sent if it is a pipe or a file. */
   stdin?: boolean
   tty?: boolean
   background?: boolean
@@ -32,7 +32,9 @@ interface Options {
 /** Programs that are interactive when started without arguments. */
 const interactivePrograms = /^(?:.*\/)?(?:(?:ba|da|a|z|fi)?sh|python3?|node|irb|psql)$/
 
-/** Limits in bytes and milliseconds for input that is part of the request. Other input is streamed. */
+/**
+ * Limits for sending stdin within the request, in bytes and milliseconds. Larger or slower input is streamed.
+ */
 const inline = { bytes: 64 * 1024, ms: 50 }
 
 export const define = defineCommand<Options>({
@@ -71,10 +73,10 @@ client. At a terminal, stdin is sent only with -i. A pipe or a file is read unti
 With -t, Ctrl-P Ctrl-Q detaches, and prints the command that attaches again. A shell without its own prompt shows the
 name of its session.
 
-Every word after the options belongs to the command. \`sandlot ps\` lists the commands of a session, \`logs\` prints
-the output of one, \`kill\` signals one, and \`attach\` connects to the terminal of one.
+Every word after the options belongs to the command. \`sandlot ps\` lists the commands of a session. \`logs\` prints
+a command's output, \`kill\` sends a signal to a command, and \`attach\` connects to a command's terminal.
 
-Exit codes: that of the command; 124 timeout; 125 the client or the service failed, or the usage was wrong; 126 and 127
+Exit codes: the command's own; 124 timeout; 125 the client or the service failed, or the usage was wrong; 126 and 127
 the command could not be run; 128+n terminated by signal n; 130 interrupted.`,
   examples: [
     'sandlot exec -- ls -la',
@@ -92,7 +94,7 @@ the command could not be run; 128+n terminated by signal n; 130 interrupted.`,
 
 const notFound = 127
 
-/** Suggests a correction if the command is a session's name, as in `docker exec`. */
+/** Suggests a corrected command line if the first word is a session's name or id, as in `docker exec`. */
 async function suggestSession({ args, api, output }: Invocation<Options>): Promise<void> {
   const [first = '', ...command] = args
   if (command.length === 0 || output.json || output.quiet) return
@@ -151,7 +153,7 @@ function requireTerminalOptions({ background, detachKeys }: Options): void {
   readDetachKeys(detachKeys)
 }
 
-/** Suggests -it for interactive programs, which exit silently at EOF. */
+/** Suggests -it for interactive programs, which would otherwise exit silently at EOF. */
 function noteNoTerminal(args: string[], note: (text: string) => void): void {
   const [program = '', ...more] = args
   if (more.length > 0 || !interactivePrograms.test(program) || !process.stdin.isTTY) return
@@ -197,14 +199,14 @@ async function leaveRunning(
   output.result(result, `${result.id}\n`)
   const line = (...words: string[]) => shellLine('sandlot', ...words, '-s', remote.sessionId, result.id)
   output.aside(
-    `The command runs in the background. \`${line('logs', '-f')}\` follows its output, and \`${line('kill')}\` ends it.`,
+    `The command is running in the background. \`${line('logs', '-f')}\` follows its output, and \`${line('kill')}\` ends it.`,
   )
   if (input) await sendInput(remote, result.id, input, output.note)
   else await remote.endStdin(result.id, 0).catch(() => {})
   return exitCodes.done
 }
 
-/** Reads a short input. Returns undefined if the input must be streamed. */
+/** Returns a short input as text, or undefined if the input must be streamed. */
 async function readInline(input: Input | undefined): Promise<string | undefined> {
   const bytes = await input?.whole(inline.bytes, inline.ms)
   return bytes && decodeUtf8(bytes)

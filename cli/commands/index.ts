@@ -33,11 +33,11 @@ export const commands: Branch = {
         load: () => import('./session/use.ts'),
       },
       update: {
-        summary: 'change the name, the labels or the lifetime of a session',
+        summary: "change a session's name, labels or lifetime",
         load: () => import('./session/update.ts'),
       },
       reset: {
-        summary: 'end all processes of a session and keep its files',
+        summary: 'end all processes in a session and keep its files',
         load: () => import('./session/reset.ts'),
       },
       rm: { summary: 'destroy sessions', aliases: ['delete'], load: () => import('./session/rm.ts') },
@@ -46,7 +46,7 @@ export const commands: Branch = {
   ls: { summary: 'list sessions, as `session ls` does', load: () => import('./session/ls.ts') },
   rm: { summary: 'destroy sessions, as `session rm` does', load: () => import('./session/rm.ts') },
   exec: { summary: 'run a command in a session', load: () => import('./exec.ts') },
-  ps: { summary: 'list the commands of a session, newest first', load: () => import('./ps.ts') },
+  ps: { summary: "list a session's commands, newest first", load: () => import('./ps.ts') },
   logs: { summary: 'print the output of a command', load: () => import('./logs.ts') },
   kill: { summary: 'send a signal to a command', load: () => import('./kill.ts') },
   attach: {
@@ -83,11 +83,11 @@ export const commands: Branch = {
   },
   cp: { summary: 'copy files and folders to or from a session', load: () => import('./cp.ts') },
   forward: {
-    summary: 'forward local ports to ports of a session',
+    summary: 'forward local ports to ports in a session',
     load: () => import('./forward.ts'),
   },
   allowlist: {
-    summary: 'manage the commands that may run in the sessions of the account',
+    summary: "manage the commands that may run in the account's sessions",
     commands: {
       get: { summary: 'print the list', load: () => import('./allowlist/get.ts') },
       set: { summary: 'replace the list', load: () => import('./allowlist/set.ts') },

@@ -9,11 +9,11 @@ import { describeExit } from '../exec/exit-status.ts'
 import { createRemote, type Remote, type Signal } from '../exec/remote.ts'
 
 /**
- * How long to wait for the exit status, in milliseconds. `ending` applies to KILL and TERM, because the
- * service follows TERM with KILL.
+ * Maximum time to wait for the exit status, in milliseconds. `ending` applies to KILL, and to TERM, which the
+ * service follows with KILL.
  */
 const waitMs = { ending: 10_000, other: 1_000 }
-/** Milliseconds before the second poll. Each further poll doubles the pause. */
+/** Delay before the second poll, in milliseconds. The delay doubles after each further poll. */
 const pauseMs = 25
 
 export const define = defineCommand<{ signal: string }>({
@@ -25,7 +25,7 @@ export const define = defineCommand<{ signal: string }>({
   notes: `
 Signals the whole process group, and sends KILL 2 s after TERM. Prints the exit status of the command, or that it is
 still running. Exits with 3 if the command is not found, and with 5 if it has already ended.
-\`sandlot exec kill\` runs the program kill.`,
+To run the program kill in a session, use \`sandlot exec kill\`.`,
   examples: ['sandlot kill exec_01kx…', 'sandlot kill --signal INT exec_01kx…'],
   fields: execOutcomeFields,
   handle: async ({ args, options, session, api, output }) => {
@@ -37,7 +37,7 @@ still running. Exits with 3 if the command is not found, and with 5 if it has al
   },
 })
 
-/** Returns the name without SIG. The service rejects unknown names. */
+/** Returns the signal's name without the SIG prefix. The service rejects unknown names. */
 function readSignal(text: string): Signal {
   const byNumber = Object.entries(constants.signals).find(([, number]) => String(number) === text)?.[0]
   return (byNumber ?? text.toUpperCase()).replace(/^SIG/, '') as Signal

@@ -16,7 +16,7 @@ interface FormerKey {
 export const define = defineCommand({
   notes: `
 Removes the login, the API key and the current session from the settings file, or from the profile. The address is
-kept. The key remains valid until it is revoked; logout prints the command.`,
+kept. The key remains valid until it is revoked; logout prints the command that revokes it.`,
   examples: ['sandlot logout', 'sandlot logout --profile work'],
   fields: ['logged_out', 'api_key', 'file', 'profile'],
   handle: async ({ settings, trace, output }) => {
@@ -31,7 +31,8 @@ kept. The key remains valid until it is revoked; logout prints the command.`,
 })
 
 /**
- * Removes the saved login and key, and returns the key. Retries if another process has saved a different key.
+ * Removes the saved login and key, and returns the key. Retries if another process saves a different key in
+ * the meantime.
  */
 async function forget(settings: Settings, trace: Invocation<object>['trace']) {
   for (;;) {
@@ -48,7 +49,7 @@ async function forget(settings: Settings, trace: Invocation<object>['trace']) {
   }
 }
 
-/** Looks up a key's id at the address that the key was saved for. */
+/** Looks up a key's id at the address saved with the key. */
 async function lookUp(
   { key: apiKey, address: url }: SavedKey,
   trace: Invocation<object>['trace'],

@@ -45,7 +45,7 @@ number of bytes that are no longer stored is reported on stderr. --json prints t
   },
 })
 
-/** Returns the exit status, or undefined if the command is still running. */
+/** Prints a command's output. Returns the exit status, or undefined if the command is still running. */
 async function printOutput(
   { options, output }: Invocation<Options & CommonOptions>,
   remote: Remote,
@@ -85,7 +85,7 @@ async function printOutput(
   }
 }
 
-/** Adds the duration of the disconnection to a network error. */
+/** Adds to a network error how long the client was disconnected, and a hint. */
 function explainLostConnection(
   error: unknown,
   { disconnectedMs }: RetryPolicy,

@@ -57,7 +57,8 @@ function loginHint({ address }: SavedKey): string {
 }
 
 /**
- * Returns the next command. Depending on the installation, it starts with `sandlot`, `npx sandlot` or `node`.
+ * Returns the command to run next. Depending on the installation, the command starts with `sandlot`, `npx
+ * sandlot` or `node`.
  */
 function nextStep(settings: Settings): string {
   const next = `Next: ${settings.ownCall()} session create`

@@ -1,4 +1,4 @@
-/** Parses and quotes command lines, which bash passes to completion as text. */
+/** Parses and quotes command lines, because bash passes the line to completion as unparsed text. */
 import type { Candidate } from './candidates.ts'
 
 export interface Cursor {
@@ -8,12 +8,15 @@ export interface Cursor {
   current: string
   /** The quote that is open at the cursor, or an empty string. */
   quote: '"' | "'" | ''
-  /** Length of the prefix that bash keeps, which ends at the last unquoted `=` or `:`. */
+  /**
+   * Length of the prefix of `current` that bash keeps. The prefix ends at the last unquoted `=` or `:`, or at
+   * a quote.
+   */
   kept: number
 }
 
 /**
- * Splits a line like a shell, without expansions.
+ * Splits a line into words like a shell, but does not expand anything.
  * @param breaks the value of COMP_WORDBREAKS
  */
 export function readLine(line: string, breaks: string): Cursor {
@@ -47,7 +50,7 @@ const isEscape = (quote: string, next: string | undefined): boolean =>
   quote === '' || (quote === '"' && next !== undefined && '"$`\\'.includes(next))
 
 /**
- * Adds descriptions if bash only lists the candidates.
+ * Returns the candidates as quoted words. Adds descriptions if bash only lists the candidates.
  * @param type the value of COMP_TYPE
  */
 export function writeWords(candidates: Candidate[], { quote, kept }: Cursor, type: string): string[] {

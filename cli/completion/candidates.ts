@@ -15,18 +15,22 @@ export interface Completion {
 
 /** Completion values from the service or the settings file. */
 export interface Sources {
-  /** Returns session names, or ids if names are not usable. Also returns all ids if `typed` is not empty. */
+  /**
+   * Returns each session's name, or its id if the name cannot be used. If `typed` is not empty, returns all
+   * ids as well.
+   */
   sessions(typed: string): Promise<Candidate[]>
-  /** Returns remote paths. Relative paths start at /workspace or --cwd. */
+  /** Returns remote paths. Relative paths are resolved against --cwd, or against /workspace by default. */
   paths(typed: string): Promise<Candidate[]>
   profiles(): Promise<Candidate[]>
   commands(): Promise<Candidate[]>
 }
 
 /**
- * @param words the words before the current one, without the program
+ * Returns the candidates for the current word.
+ * @param words the words before the current word, without the program
  * @param current the current word up to the cursor
- * @param open returns the sources of candidates, given the options on the command line
+ * @param open opens the candidate sources, using the options already on the command line
  */
 export async function complete(
   commands: CommandTree,
@@ -155,7 +159,7 @@ function optionsOf({ command, seen }: TypedLine): Candidate[] {
   ].map(({ long, short, description }) => ({ value: long ?? short!, description }))
 }
 
-/** Only repeatable options have their own parser. */
+/** True if the option can be repeated. Only repeatable options have their own parser. */
 const isRepeatable = ({ variadic, parseArg, argChoices }: Option): boolean =>
   variadic || (parseArg !== undefined && argChoices === undefined)
 
@@ -169,7 +173,9 @@ function subcommands({ command, helping }: TypedLine): Candidate[] {
   return [...below.filter(({ value }) => value !== 'help'), ...further]
 }
 
-/** Completes a value from its declared choices, or by its placeholder, such as `<id>` or `<path>`. */
+/**
+ * Completes a value from its declared choices, or according to its placeholder, such as `<id>` or `<path>`.
+ */
 async function values(
   line: TypedLine,
   wanted: Option | Argument,
@@ -201,7 +207,7 @@ async function values(
   return noFiles([])
 }
 
-/** An operand of `cp` is a local path or SESSION:PATH. */
+/** Completes an operand of `cp`, which is a local path or SESSION:PATH. */
 async function placesToCopy(line: TypedLine, current: string, open: () => Sources): Promise<Completion> {
   const [, session, path] = /^([^/:]*):(.*)$/s.exec(current) ?? []
   if (session === undefined || path === undefined) {
@@ -215,6 +221,6 @@ async function placesToCopy(line: TypedLine, current: string, open: () => Source
   return prefix(`${session}:`, noFiles(await open().paths(path)))
 }
 
-/** For example, returns `exec-id` for `<exec-id>`. */
+/** Returns a placeholder's name, such as `exec-id` for `<exec-id>`. */
 const nameOf = (wanted: Option | Argument): string =>
   'flags' in wanted ? (/[<[]([^>\].]+)/.exec(wanted.flags)?.[1] ?? '') : wanted.name()

@@ -3,7 +3,9 @@
 export const shells = ['bash', 'zsh', 'fish'] as const
 export type Shell = (typeof shells)[number]
 
-/** As in Cobra, the last line is `:` followed by the sum of the directives. */
+/**
+ * Directives for the completion scripts. As in Cobra, the last line of output is `:` followed by their sum.
+ */
 export const directives = { noSpace: 2, noFiles: 4 } as const
 
 const bash = String.raw`# bash completion for sandlot: source <(sandlot completion bash)

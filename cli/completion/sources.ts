@@ -1,4 +1,4 @@
-/** Loads completion values. Returns none after an error. */
+/** Loads completion values. Returns no values after an error or a timeout. */
 import { posix } from 'node:path'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { withTimeout } from '../../shared/lib/timeout.ts'
@@ -11,7 +11,7 @@ import type { Candidate, Sources } from './candidates.ts'
 /** Request timeout in milliseconds. Short, because the user is waiting. */
 const timeoutMs = 2_000
 
-/** @param options from the command line, including settings */
+/** @param options command-line options, including flags such as --url */
 export function openSources(options: Record<string, string>): Sources {
   const settings = () => new Settings(options)
   const api = () => createApi(settings())

@@ -7,7 +7,7 @@ import { CliError } from './errors.ts'
 const localHosts = ['localhost', '127.0.0.1']
 
 /**
- * @param source flag, environment variable or file, for error messages
+ * @param source the flag, environment variable or file that the address comes from, for error messages
  * @returns the address without a trailing slash
  * @throws {CliError} `address_refused` if the address is malformed or would send the API key in cleartext
  */
@@ -49,6 +49,9 @@ export function readAddress(text: string, source: string): string {
 
 const withoutUser = (text: string): string => text.replace(/^([a-z]+:[/\\]+)?.*@/is, '$1…@')
 
-/** Also compares the address as typed, because the URL parser converts `0x7f.1` to 127.0.0.1. */
+/**
+ * True if the address refers to this machine. Also checks the address as typed, because the URL parser
+ * converts `0x7f.1` to 127.0.0.1.
+ */
 const isLocal = (parsed: string, typed: string): boolean =>
   localHosts.includes(parsed) && typed.replace(/:\d*$/, '').toLowerCase() === parsed

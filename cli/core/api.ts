@@ -22,8 +22,8 @@ import { version } from './version.ts'
 type Endpoints = typeof endpoints
 
 /**
- * A part of a request, typed by the endpoint's schema. Optional if the schema accepts an empty object or
- * undefined.
+ * A part of a request, with its type taken from the endpoint's schema. Optional if the schema accepts an
+ * empty object or undefined.
  */
 type Part<Name extends EndpointName, Key extends 'params' | 'query' | 'body'> =
   Endpoints[Name] extends Record<Key, infer Schema extends ZodType>
@@ -38,7 +38,7 @@ interface Common {
   token?: string
   headers?: Record<string, string>
   timeoutMs?: number
-  /** Each retry iterates over the body again. */
+  /** Binary request body. Each retry iterates over it again. */
   bytes?: AsyncIterable<Uint8Array> | Iterable<Uint8Array>
 }
 
@@ -52,15 +52,15 @@ export type Reply<Name extends EndpointName> =
 
 export type Api = ReturnType<typeof createApi>
 
-/** Timeout of an ordinary request with its retries, in milliseconds. */
+/** Total timeout of an ordinary request and its retries, in milliseconds. */
 const requestTimeoutMs = 30_000
 /** Timeout of a file search in milliseconds. The service stops a search after 30 s. */
 export const searchTimeoutMs = 45_000
 /** Milliseconds before a slow response is reported. */
 const slowMs = 3_000
-/** Longest Retry-After in seconds that the client waits for. */
+/** Maximum Retry-After in seconds. If the service asks for a longer wait, the request fails. */
 const shortWaitSeconds = 10
-/** Milliseconds before each retry after a failed connection. */
+/** Delays before the first and second retry of a request, in milliseconds. */
 const retryMs = [100, 400]
 
 /** A request as printed by --debug, without its query string, credentials or body. */
@@ -69,7 +69,10 @@ export interface RequestTrace {
   path: string
   status?: number
   problem?: string
-  /** Milliseconds until the response was received. Streamed responses count until the headers arrive. */
+  /**
+   * Time until the whole response was received, in milliseconds. For a streamed response, time until the
+   * headers arrived.
+   */
   ms: number
   requestId?: string
 }
@@ -83,10 +86,14 @@ export interface Waiting {
 
 /**
  * @param trace called after each request
- * @param waiting prints notes during a wait. If unset, exceeding a rate limit fails immediately.
+ * @param waiting prints notes while the client waits. If unset, a request that exceeds a rate limit fails
+ * immediately.
  */
 export const createApi = (settings: Settings, trace?: Trace, waiting?: Waiting) => ({
-  /** @throws {CliError} with the service's error code, or a client error code such as `network` */
+  /**
+   * Sends a request and reads the whole response.
+   * @throws {CliError} with the service's error code, or a client error code such as `network`
+   */
   async call<Name extends EndpointName>(name: Name, request: Request<Name>): Promise<Reply<Name>> {
     const call = await prepare(name, request, settings)
     const send = tracing(exchange, headOf, trace)
@@ -103,8 +110,8 @@ export const createApi = (settings: Settings, trace?: Trace, waiting?: Waiting) 
   },
 
   /**
-   * `timeoutMs` applies until the response headers arrive.
-   * @throws {CliError} like {@link call}
+   * Sends a request and returns the open response. `timeoutMs` applies only until the headers arrive.
+   * @throws {CliError} the same errors as {@link call}
    */
   async open<Name extends EndpointName>(name: Name, request: Request<Name>): Promise<OpenExchange> {
     const call = await prepare(name, request, settings)
@@ -251,7 +258,7 @@ function tracing<T, Outgoing extends Pick<Exchange, 'method' | 'url'>>(
   }
 }
 
-/** Prints a note about a slow response, except for requests with long timeouts. */
+/** Prints a note if the response is slow, unless the request has a long timeout. */
 async function reportSlowReply<T>(
   waiting: Waiting | undefined,
   { outgoing: { url, timeoutMs } }: Call,

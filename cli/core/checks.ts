@@ -18,6 +18,7 @@ export function startChecks(report: (text: string) => unknown) {
     done,
     exitCode: (): number => failure?.exitCode ?? exitCodes.done,
     /**
+     * Runs and reports one check.
      * @param run returns a description, and throws if the check fails
      * @returns whether the check passed
      */
@@ -33,7 +34,7 @@ export function startChecks(report: (text: string) => unknown) {
         return finish(true, await run(), null)
       } catch (error) {
         const problem = describeError(error)
-        // Several checks with the same cause are reported once.
+        // Failures with the same cause are reported only once.
         if (done.some(({ ok, detail }) => !ok && detail === problem.message)) return false
         failure ??= problem
         return finish(false, problem.message, problem.hint ?? null)

@@ -10,7 +10,7 @@ import { type Ask, createAsk } from './prompt.ts'
 import { selectSession } from './session.ts'
 import { Settings } from './settings.ts'
 
-/** Configures a command. Each command file exports one as `define`. */
+/** A function that configures a command. Each command file exports its own function as `define`. */
 export type Define = (
   command: Command,
   exitWith: (code: number) => void,
@@ -19,7 +19,7 @@ export type Define = (
 
 export interface CommandTree {
   program: Command
-  /** Loads arguments, options or subcommands. Must be called once per command. */
+  /** Loads a command's arguments, options or subcommands. Must be called once per command. */
   load(command: Command): Promise<void>
 }
 
@@ -28,11 +28,14 @@ export interface Invocation<Options> {
   options: Options
   settings: Settings
   api: Api
-  /** Trace function for `createApi`, if requests go to a different address. */
+  /** Trace function to pass to `createApi` for requests to a different address. Undefined without --debug. */
   trace: Trace | undefined
   output: Output
   ask: Ask
-  /** Returns the id of the session to use. @throws {CliError} like {@link selectSession} */
+  /**
+   * Returns the id of the session to use.
+   * @throws {CliError} the same errors as {@link selectSession}
+   */
   session(typed?: string): Promise<string>
   command: Command
   exitWith(code: number): void
@@ -53,9 +56,9 @@ export interface CommonOptions {
   session?: string
 }
 
-/** Prevents commander from using the argument after `--json` as a value. */
+/** The --json option. Prevents commander from parsing the next argument as its value. */
 class JsonOption extends Option {
-  /** Commander calls this method for each argument. */
+  /** Returns whether an argument is this option. Commander calls this method for each argument. */
   is(word: string): boolean {
     const [, fields] = /^--json=(.*)$/s.exec(word) ?? []
     if (fields === undefined && word !== '--json') return false
@@ -114,7 +117,7 @@ const fieldsFor = new WeakMap<Command, (options: object) => readonly string[] | 
 
 export const examplesOf = (command: Command): string[] => examples.get(command) ?? []
 
-/** Returns an empty list if no fields are declared. */
+/** Returns the declared fields of --json, or an empty list if no fields are declared. */
 export const fieldsOf = (command: Command, options: object): readonly string[] =>
   fieldsFor.get(command)?.(options) ?? []
 
@@ -124,7 +127,7 @@ interface Declaration<Options> {
   examples: string[]
   /** Fields of the result, used to validate `--json=FIELDS` before the command runs. */
   fields?: readonly string[] | ((options: Options) => readonly string[])
-  /** Field with the result's list. Default: `data`. */
+  /** Name of the field that contains the result's list. Default: `data`. */
   list?: string
   /** Whether the command creates a missing profile. */
   makesProfile?: boolean
@@ -174,7 +177,10 @@ function outputOptionsOf({ json, quiet, color }: CommonOptions, shape: JsonShape
   return { json: json !== undefined, fields, shape, quiet: quiet === true, color }
 }
 
-/** Options after the command's name override those before the name. Both override defaults. */
+/**
+ * Merges a command's options. Options after the command's name override options before the name, and both
+ * override defaults.
+ */
 export function optionsOf<Options extends object>(command: Command): Options {
   const line = [command.parent?.parent, command.parent, command].filter((each) => each != null)
   const given = line.flatMap((each) =>

@@ -1,6 +1,7 @@
 /**
- * The settings file: TOML, mode 0600, in a folder with mode 0700.
- * Writes are atomic and preserve unknown entries and comments. Unparsable files are never changed.
+ * Reads and writes the settings file: TOML with mode 0600, in a folder with mode 0700.
+ * Writes are atomic and preserve unknown entries and, where possible, comments. Invalid TOML is never
+ * overwritten.
  */
 // Synchronous, because loading node:fs/promises takes 8 ms.
 import { chmodSync, mkdirSync, readFileSync, statSync } from 'node:fs'
@@ -13,7 +14,7 @@ import { followLinks, replaceFile } from './replace-file.ts'
 import { keyIn, type SavedKey } from './saved-keys.ts'
 
 interface Config {
-  /** Empty if the file does not exist. */
+  /** Content of the file, or an empty string if the file does not exist. */
   text: string
   values: TomlTable
 }
@@ -29,7 +30,7 @@ export function readConfig(file: string): Config {
 }
 
 /**
- * Returns undefined if the profile does not exist.
+ * Returns the profile's table, or undefined if the profile does not exist.
  * @throws {CliError} `settings_broken` if the profile is not a table
  */
 export function readProfile({ values }: Config, name: string, file: string): TomlTable | undefined {
@@ -48,7 +49,7 @@ export function keysOf({ values }: Config): SavedKey[] {
   return [keyIn(values), ...keys].filter((key) => key !== undefined)
 }
 
-/** Undefined removes a key. */
+/** New values by key. Undefined removes a key. */
 export type Changes = Record<string, string | undefined>
 
 /**
@@ -101,8 +102,8 @@ function readText(file: string): string {
 }
 
 /**
- * Edits single lines to keep comments. If the edit does not have the intended result, rewrites the file
- * without comments.
+ * Returns the changed text. Edits single lines to keep comments, or rewrites the text without comments if the
+ * edit does not work.
  */
 function change({ text, values }: Config, changes: Changes, profile?: string): string {
   const wanted = profile === undefined ? merge(values, changes) : withProfile(values, profile, changes)
@@ -128,7 +129,8 @@ const merge = (table: TomlTable, changes: Changes): TomlTable =>
   )
 
 /**
- * Sets a key at the top level or in a profile. toml-patch would insert below the comment of the next table.
+ * Sets a key at the top level or in a profile. Does not use toml-patch, which would insert the key below the
+ * next table's comment.
  * @param line the new line, or undefined to remove the key
  */
 function changeLine(

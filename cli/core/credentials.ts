@@ -1,4 +1,7 @@
-/** Reads email and password from options, stdin or a prompt without echo. Only a token is ever saved. */
+/**
+ * Reads the email and password from options, stdin or prompts. A typed password is not echoed, and only a
+ * token is ever saved.
+ */
 import type { Command } from 'commander'
 import { limits } from '../../shared/contract/limits.ts'
 import type { Reply } from './api.ts'
@@ -63,7 +66,7 @@ export const readEmail = async ({ options, ask }: Asking): Promise<string> =>
   options.email ?? (await ask.text('Email', both, validateEmail))
 
 /**
- * Reads two lines of stdin, or prompts.
+ * Reads the current and the new password from two lines of stdin, or prompts for them.
  * @throws {CliError} `usage` if a password is missing
  */
 export async function readNewPassword(asking: Asking): Promise<{ password: string; newPassword: string }> {
@@ -78,8 +81,8 @@ export async function readNewPassword(asking: Asking): Promise<{ password: strin
 }
 
 /**
- * Prompts for a new password twice, until both entries match. If the command exited instead, users might type
- * the password into the shell.
+ * Prompts for a new password twice, and repeats until both entries match. If the command exited instead, the
+ * user might type the password at the shell prompt.
  */
 async function askTwice({ ask, output }: Asking, label: string): Promise<string> {
   for (;;) {
@@ -95,7 +98,7 @@ const isLongEnough = (password: string): true | string =>
 
 type Token = Reply<'logIn'>['token']
 
-/** Returns the saved token or a new one, which is not saved. */
+/** Returns the saved token, or logs in and returns a new token without saving it. */
 export async function logIn(invocation: Invocation<CredentialOptions>): Promise<Token> {
   await invocation.settings.baseUrl()
   const kept = await keptToken(invocation)
@@ -104,7 +107,7 @@ export async function logIn(invocation: Invocation<CredentialOptions>): Promise<
   return (await invocation.api.call('logIn', { body })).token
 }
 
-/** Returns undefined if the token has expired or --email is set. */
+/** Returns the saved token, or undefined if it is no longer valid or if --email is set. */
 export async function keptToken({
   options,
   settings,

@@ -9,11 +9,11 @@ const reasons: Record<DestroyReason, string> = {
   pod_failed: 'its pod failed',
 }
 
-/** Unknown reasons are returned unchanged. */
+/** Describes why a session ended. Returns an unknown reason unchanged. */
 export const describeDestroyReason = ({ destroy_reason: reason }: Pick<Sandbox, 'destroy_reason'>): string =>
   reason === null ? 'the reason is unknown' : (reasons[reason] ?? reason)
 
-/** Describes why the session ended if that killed the command. */
+/** Describes why the session ended. Returns undefined unless the end of the session killed the command. */
 export const destroyReasonOf = ({
   status,
   reason = null,

@@ -26,7 +26,7 @@ interface Change {
 
 /**
  * Edits a file in the user's editor, uploads the result and prints a diff.
- * @throws {CliError} `usage` if there is no terminal, or like {@link changeByHand}
+ * @throws {CliError} `usage` if there is no terminal; otherwise the same errors as {@link changeByHand}
  */
 export async function editByHand({ output, ...editing }: RemoteFile & { output: Output }): Promise<void> {
   if (!process.stdin.isTTY || output.json) {

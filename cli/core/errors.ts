@@ -37,7 +37,7 @@ const clientCodes = {
   failed: exitCodes.failed,
 } as const
 
-/** Exit codes by HTTP status, also for unknown error codes. */
+/** Exit codes by HTTP status. They also apply to error codes that this client does not know. */
 const statusCodes: Record<number, number> = {
   400: exitCodes.usage,
   401: exitCodes.credentials,
@@ -49,7 +49,7 @@ const statusCodes: Record<number, number> = {
   429: exitCodes.rateLimit,
 }
 
-/** API error codes whose exit code differs from that of their HTTP status. */
+/** API error codes with an exit code other than the default for their HTTP status. */
 const exceptions: Partial<Record<ErrorCode, number>> = {
   command_not_allowed: exitCodes.failed,
   permission_denied: exitCodes.failed,
@@ -70,7 +70,7 @@ interface Extras {
   exitCode?: number | undefined
 }
 
-/** An error for the user. `code` is an error code of the API or the client. */
+/** An error shown to the user. `code` is an error code of the API or the client. */
 export class CliError extends Error {
   override name = 'CliError'
   readonly code: string
@@ -102,7 +102,7 @@ export function describeError(error: unknown): CliError {
   )
 }
 
-/** Prepends `story` to the message and `hint` to the hint, in a copy. */
+/** Returns a copy of the error with `story` prepended to the message and `hint` prepended to the hint. */
 export const addStory = (error: CliError, story: string, hint: string): CliError =>
   addHint(error, hint, `${story} ${error.message}`)
 

@@ -13,7 +13,7 @@ export async function findCurrentKeyId(settings: Settings, api: Api): Promise<st
   }
 }
 
-/** Finds a key by name. An argument that starts with `key_` is an id. */
+/** Returns the id of the key with this name. An argument that starts with `key_` is already an id. */
 export async function findKeyId(typed: string, api: Api, token: string): Promise<string> {
   if (typed.startsWith('key_')) return typed
   const keys = await allPages((query) => api.call('listApiKeys', { query, token }))

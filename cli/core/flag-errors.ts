@@ -1,4 +1,4 @@
-/** Makes the service's field errors name command-line options. */
+/** Rewrites field errors from the service to refer to command-line options. */
 import type { Command } from 'commander'
 import { shellWord } from '../../shared/contract/shell-words.ts'
 import type { CliError } from './errors.ts'

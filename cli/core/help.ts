@@ -3,7 +3,7 @@ import { globalGroup } from './command.ts'
 
 const isGlobal = ({ helpGroupHeading }: Option): boolean => helpGroupHeading === globalGroup
 
-/** Lists common options last. Only the program's help describes them. */
+/** Formats a command's help with the common options last. Only the program's own help describes them. */
 export function formatHelp(command: Command, helper: Help): string {
   const isProgram = command.parent === null
   const options = helper.visibleOptions(command)
@@ -16,7 +16,7 @@ export function formatHelp(command: Command, helper: Help): string {
   return `${text}\n${end}\n`
 }
 
-/** For example `sandlot session create`. */
+/** Returns a command's full name, such as `sandlot session create`. */
 export const pathOf = (command: Command): string =>
   command.parent === null ? command.name() : `${pathOf(command.parent)} ${command.name()}`
 

@@ -15,6 +15,7 @@ export function hasPipedInput(): boolean {
 }
 
 /**
+ * Reads stdin until EOF.
  * @param note called once after 2 s, because waiting for an open pipe looks like a hang
  * @throws {CliError} `body_too_large` as soon as stdin exceeds the request limit
  */

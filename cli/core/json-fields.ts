@@ -4,7 +4,7 @@ import { CliError } from './errors.ts'
 export interface JsonShape {
   /** Fields of the result, or of each object in the result's list. */
   fields: readonly string[]
-  /** Field with the list. Default: `data`. */
+  /** Name of the field that contains the list. Default: `data`. */
   list?: string | undefined
 }
 

@@ -9,7 +9,7 @@ const pauseMs = 10
 const staleMs = 5_000
 
 /**
- * Blocks the thread until the lock is free.
+ * Acquires the lock. Blocks the thread until the lock is free.
  * @throws the file system's error if the lock file cannot be created
  */
 export function lockFile(file: string): Disposable {

@@ -12,11 +12,11 @@ import { table } from './table.ts'
 export type Output = ReturnType<typeof createOutput>
 
 export interface OutputOptions {
-  /** Prints one JSON object, reduced to `fields` if set. */
+  /** Prints one JSON object, limited to `fields` if set. */
   json?: boolean
   fields?: string[] | undefined
   shape?: JsonShape | undefined
-  /** Omits notes, and prints only ids of listed items. */
+  /** Omits notes, and prints only the ids of listed items. */
   quiet?: boolean
   color?: ColorChoice | undefined
 }
@@ -41,7 +41,7 @@ export function createOutput({ json = false, fields, shape, quiet = false, color
     quiet,
     shows: (field: string): boolean =>
       fields === undefined || fields.some((path) => path.split('.', 1)[0] === field),
-    /** Prints `value` with --json, or else `text`. Neutralizes control characters on a terminal. */
+    /** Prints `value` with --json, and `text` otherwise. Neutralizes control characters on a terminal. */
     result(value: unknown, text: string | Uint8Array): void {
       write(value, process.stdout.isTTY ? printable(Buffer.from(text).toString()) : text)
     },
@@ -58,11 +58,11 @@ export function createOutput({ json = false, fields, shape, quiet = false, color
       if (value.next_cursor !== null)
         this.note(`The list continues: use --cursor ${shellWord(value.next_cursor)}`)
     },
-    /** Printed on stderr, unless --quiet is set. */
+    /** Prints a note on stderr, unless --quiet is set. */
     note(text: string): void {
       if (!quiet) writeNote(printable(text))
     },
-    /** Printed only if stderr is a terminal and neither --json nor --quiet is set. */
+    /** Prints a note only if stderr is a terminal and neither --json nor --quiet is set. */
     aside(text: string): void {
       if (process.stderr.isTTY && !json && !quiet) writeNote(paint(process.stderr, 'dim', printable(text)))
     },
@@ -74,7 +74,7 @@ export function createOutput({ json = false, fields, shape, quiet = false, color
       const parts = [method, path, status ?? problem, `${Math.round(ms)} ms`, requestId ?? '']
       writeNote(paint(process.stderr, 'dim', printable(`debug: ${parts.join(' ')}`.trimEnd())))
     },
-    /** Printed on stderr. With --json, also on stdout as an object. */
+    /** Prints an error on stderr. With --json, also prints it on stdout as an object. */
     fail(error: CliError, exitCode: number): void {
       const { message, hint, details } = error
       const lines = [`${paint(process.stderr, 'red', 'sandlot:')} ${printable(message)}`]
@@ -94,11 +94,11 @@ const errorValue = ({ code, message, hint, details }: CliError, exitCode: number
   error: { ...details, code, message, hint, exit_code: exitCode },
 })
 
-/** One line for programs, indented for a terminal. */
+/** Formats JSON on one line for programs, or with indentation for a terminal. */
 const toJson = (value: unknown): string =>
   process.stdout.isTTY ? `${printableJson(JSON.stringify(value, null, 2))}\n` : `${JSON.stringify(value)}\n`
 
-/** One line per entry, with aligned values. */
+/** Formats one entry per line, with aligned values. */
 export function fields(entries: Record<string, string | undefined>): string {
   const lines = Object.entries(entries).filter(([, value]) => value !== undefined)
   const width = Math.max(...lines.map(([name]) => name.length))

@@ -7,9 +7,10 @@ import { pipeline } from 'node:stream/promises'
 import { CliError } from './errors.ts'
 
 /**
- * Receives all text first, because a pager that stops reading would block the service.
- * @param text without control characters, which some pagers print unchanged
- * @param show runs a function while the terminal is released
+ * Shows text in the user's pager. Receives the whole text first, because a pager that stops reading would
+ * block the service.
+ * @param text must not contain control characters, which some pagers print unchanged
+ * @param show runs a function while the caller does not use the terminal
  */
 export async function showInPager(
   pager: string,

@@ -27,8 +27,8 @@ export const readWait = (text: string, option: string): number =>
   text === '0' ? 0 : readDuration(text, option)
 
 /**
- * Parses a duration before now like {@link readDuration}, and returns an RFC 3339 time. Returns other text
- * unchanged.
+ * Parses a duration like {@link readDuration}, and subtracts it from the current time. Returns an RFC 3339
+ * time, or any other text unchanged.
  */
 export const readPast = (text: string, option: string): string =>
   /^\d+(?:\.\d+)?[a-z]*$/.test(text)

@@ -1,4 +1,7 @@
-/** Bidirectional formatting and all control characters except tab and newline. */
+/**
+ * Matches bidirectional formatting characters, line separators, and all control characters except tab and
+ * newline.
+ */
 export const controlCharacters =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: the expression detects control characters
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g
@@ -7,28 +10,28 @@ export const controlCharacters =
 export const printable = (text: string): string =>
   text.replace(/\r+(?=\n|$)/g, '').replace(controlCharacters, '\ufffd')
 
-/** Replaces tabs and line breaks, at which programs split the output. */
+/** Replaces tabs and line breaks with spaces, because programs split the output at them. */
 export const unbroken = (text: string): string => text.replace(/[\t\r\n]+/g, ' ')
 
-/** One line without control characters, for terminals. */
+/** Converts text to one line without control characters, for terminals. */
 export const oneLine = (text: string): string => printable(unbroken(text))
 
-/** Escapes control characters. The value stays the same. */
+/** Escapes control characters in JSON without changing the value. */
 export const printableJson = (json: string): string =>
   json.replace(controlCharacters, (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`)
 
-/** Maximum length of a control string. Longer strings are shown as text. */
+/** Maximum length of a control string such as OSC. Longer strings are shown as text. */
 const maxStringLength = 8192
 const stringStart =
   '(?:\\u001b[\\]PX^_]|[\\u0090\\u0098\\u009d-\\u009f])' +
   `[^\\n\\r\\u0007\\u001b\\u0090\\u0098\\u009c-\\u009f]{0,${maxStringLength}}`
 const parameters = '(?:\\u001b\\[|\\u009b)([0-?]{0,255})([ -/]{0,15}'
-/** Control strings, sequences with parameters, and short sequences. */
+/** Matches control strings, control sequences with parameters, and short escape sequences. */
 const sequence = new RegExp(
   `${stringStart}(?:\\u0007|\\u001b\\\\|\\u009c)|${parameters}[@-~])|\\u001b[ -/]{0,15}[0-~]`,
   'g',
 )
-/** An incomplete escape sequence at the end. */
+/** Matches an incomplete escape sequence at the end of the text. */
 const unfinished = new RegExp(`(?:${stringStart}\\u001b?|${parameters})|\\u001b[ -/]{0,15})$`)
 
 /** Text with SGR parameters such as `1` or `38;5;208`. */
@@ -45,7 +48,7 @@ export function* styledPieces(line: string): Generator<Styled> {
   }
 }
 
-/** Splits at escape sequences. The results may contain control characters. */
+/** Splits text at escape sequences. The pieces may still contain other control characters. */
 function* splitStyles(text: string, before: Style): Generator<{ text: string; style: Style }> {
   let style = before
   let at = 0
@@ -59,12 +62,12 @@ function* splitStyles(text: string, before: Style): Generator<{ text: string; st
 
 /**
  * Cleans output in chunks of any size. Keeps text, tabs, line ends and colors.
- * A carriage return ends the line, because overwriting could hide text.
+ * A carriage return becomes a line end, because overwriting a line could hide text.
  */
 export class OutputCleaner {
   private readonly styles: boolean
   private decoder = new TextDecoder()
-  /** Start of a sequence that might continue in the next chunk. */
+  /** Start of an escape sequence that might continue in the next chunk. */
   private pending = ''
   private style: Style = new Map()
   private isAfterReturn = false
@@ -119,7 +122,7 @@ export function withStyle({ text, style }: Styled): string {
   return `${on}${text}${off.reverse().join('')}`
 }
 
-/** SGR code that disables a style. Bold and dim share a code. */
+/** Returns the SGR code that turns off a style. Bold and dim share one code. */
 function kindOf(code: string): string {
   const number = Number(code.split(';', 1)[0])
   if (number === 1 || number === 2) return '22'

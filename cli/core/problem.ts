@@ -66,7 +66,7 @@ function pathIn({ route, query, body }: HttpExchange): string | undefined {
   return typeof path === 'string' ? path : undefined
 }
 
-/** Terms of the API in messages, and their replacements for users of this client. */
+/** API terms in the service's messages, with the equivalent terms for users of this client. */
 const clientTerms: [RegExp, string][] = [
   [/ [^.]*\boverwrite: true\b[^.]*\./, ''],
   [/\bSend exist_ok: true\b/, 'Pass --exist-ok'],

@@ -3,7 +3,7 @@ import { cut } from './table.ts'
 
 export interface Progress extends Disposable {
   show(text: string): void
-  /** Removes the line before other output. The next frame draws it again. */
+  /** Erases the progress line so that other output can be printed. The next frame redraws the line. */
   clear(): void
 }
 
@@ -65,7 +65,10 @@ export function startTransfer(progress: Progress, name: string, whole?: number) 
   return transfer
 }
 
-/** For example `[######----]  60%  6.0/10.0 MB  3.1 MB/s`. Only size and rate if `whole` is unknown. */
+/**
+ * Formats a transfer, such as `[######----]  60%  6.0/10.0 MB  3.1 MB/s`. If `whole` is unknown, shows only
+ * the size and the rate.
+ */
 export function showTransfer(done: number, whole: number | undefined, seconds: number): string {
   const rate = seconds > 0 ? `  ${megabytes(done / seconds)} MB/s` : ''
   if (whole === undefined || whole === 0) return `${megabytes(done)} MB${rate}`

@@ -7,7 +7,7 @@ export type Ask = ReturnType<typeof createAsk>
 type Check = (answer: string) => true | string
 
 /**
- * The parameter `instead` names the option that makes a prompt unnecessary.
+ * Creates the prompts. Their parameter `instead` names the option that makes the prompt unnecessary.
  * @param options `input`: whether prompts are allowed; `yes`: whether to answer yes to every yes-or-no
  * question
  */
@@ -33,7 +33,7 @@ export function createAsk({ input = true, yes = false }: { input?: boolean; yes?
       return untilAnswered((context) => password(question, context))
     },
     /**
-     * The default answer is no.
+     * Asks a yes-or-no question. The default answer is no.
      * @param otherwise error message if the answer is no
      * @throws {CliError} unless the answer is yes
      */

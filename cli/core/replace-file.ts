@@ -11,11 +11,11 @@ import {
 } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 
-/** Same limit as Linux. */
+/** Maximum number of symbolic links to follow, as in Linux. */
 const maxLinks = 40
 
 /**
- * Resolves symbolic links. The resulting file may not exist.
+ * Resolves symbolic links. The resulting file does not have to exist.
  * @throws the file system's error, for example if a target's folder does not exist
  */
 export function followLinks(file: string): string {

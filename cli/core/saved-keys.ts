@@ -1,6 +1,6 @@
 /**
- * Finds saved API keys. A key is sent only to the scheme, host and port that it was saved for.
- * `--url`, SANDLOT_URL or a project's .env cannot change this.
+ * Finds saved API keys. A key is sent only to the scheme, host and port saved with it.
+ * `--url`, SANDLOT_URL or a project's .env file cannot change this.
  */
 import { shellWord } from '../../shared/contract/shell-words.ts'
 import { readAddress } from './address.ts'
@@ -17,14 +17,16 @@ export interface SavedKey {
   address: string | undefined
 }
 
-/** `api_key_url` preserves the key's address after `base_url` has changed. */
+/**
+ * Returns the key saved in a table. `api_key_url` preserves the key's address after `base_url` has changed.
+ */
 export function keyIn(table: SavedTable, profile?: string): SavedKey | undefined {
   const { api_key, api_key_url, base_url } = table
   if (typeof api_key !== 'string') return undefined
   return { profile, key: api_key, address: readSaved(api_key_url ?? base_url) }
 }
 
-/** Two names for the same host count as different services. */
+/** Compares the scheme, host and port. Two names for the same host count as different services. */
 export const isSameService = (one: string | undefined, other: string | undefined): boolean =>
   one !== undefined && other !== undefined && new URL(one).origin === new URL(other).origin
 
@@ -32,7 +34,10 @@ export const isSameService = (one: string | undefined, other: string | undefined
 export const isSameAccount = (one: SavedTable, other: SavedTable): boolean =>
   (['base_url', 'api_key', 'api_key_url'] as const).every((name) => one[name] === other[name])
 
-/** If `address` is undefined, returns keys saved without an address. */
+/**
+ * Returns the keys saved for an address. If `address` is undefined, returns the keys saved without an
+ * address.
+ */
 export const keysFor = (keys: SavedKey[], address: string | undefined): SavedKey[] =>
   keys.filter((key) =>
     address === undefined ? key.address === undefined : isSameService(key.address, address),
@@ -60,7 +65,7 @@ export const describeProfile = (profile: string | undefined) =>
 
 interface Missing {
   address: string
-  /** Whether the profile contains `address`. */
+  /** Whether `address` is saved in the profile. */
   isSavedAddress: boolean
   keys: SavedKey[]
   profile: string | undefined
@@ -98,7 +103,7 @@ export function noKeyFor({ address, isSavedAddress, keys, profile, file }: Missi
   )
 }
 
-/** Returns undefined if the address is invalid. */
+/** Returns the saved address, or undefined if it is invalid. */
 export function readSaved(address: unknown): string | undefined {
   try {
     return typeof address === 'string' ? readAddress(address, 'the settings file') : undefined

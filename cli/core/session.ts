@@ -5,8 +5,9 @@ import { isSameAccount } from './saved-keys.ts'
 import type { FoundSetting, Settings } from './settings.ts'
 
 /**
+ * Returns the id of the session to use.
  * Precedence: argument, --session, SANDLOT_SESSION, the current session, the only active session.
- * @throws {CliError} `no_session` or `several_sessions`, or like {@link idsOf}
+ * @throws {CliError} `no_session` or `several_sessions`; otherwise the same errors as {@link idsOf}
  */
 export async function selectSession(settings: Settings, api: Api, typed?: string): Promise<string> {
   const given = typed ?? (await settings.find('session'))?.value
@@ -29,12 +30,12 @@ export async function selectSession(settings: Settings, api: Api, typed?: string
   )
 }
 
-/** Returns undefined if no setting selects a session. */
+/** Returns the session selected by the settings, or undefined if no setting selects a session. */
 export const chosenSession = async (settings: Settings): Promise<FoundSetting | undefined> =>
   (await settings.find('session')) ?? (await settings.currentSession())
 
 /**
- * Saves the current session, unless the account has changed during the request.
+ * Loads a session and saves it as the current session, unless the account changes in the meantime.
  * @throws {CliError} `sandbox_destroyed` if the session has ended
  */
 export async function useSession(settings: Settings, load: () => Promise<Sandbox>): Promise<Sandbox> {
@@ -53,11 +54,11 @@ export async function useSession(settings: Settings, load: () => Promise<Sandbox
 export const isChosen = ({ id, name, state }: Sandbox, chosen: string | undefined): boolean =>
   state === 'active' && chosen !== undefined && (chosen === id || chosen === name)
 
-/** Returns `build (sbx_…)`, or only the id. */
+/** Returns a session's name and id, such as `build (sbx_…)`, or only the id if the session has no name. */
 export const describeSession = ({ id, name }: Pick<Sandbox, 'id' | 'name'>): string =>
   name === null || name === id ? id : `${name} (${id})`
 
-/** False for another account's session. */
+/** Returns whether a session is active. Returns false for another account's session. */
 async function isActive(id: string, api: Api): Promise<boolean> {
   try {
     return (await api.call('getSandbox', { params: { id } })).state === 'active'
@@ -68,7 +69,7 @@ async function isActive(id: string, api: Api): Promise<boolean> {
 }
 
 /**
- * An argument that starts with `sbx_` is an id.
+ * Converts session names to ids. An argument that starts with `sbx_` is already an id.
  * @throws {CliError} `not_found` for an unknown name, `several_sessions` for an ambiguous name
  */
 export async function idsOf(typed: string[], api: Api): Promise<string[]> {

@@ -1,6 +1,6 @@
 /**
- * Precedence: flag, profile named by --profile, environment variable, settings file.
- * Only this module and drawing.ts read the environment.
+ * Finds settings. Precedence: flag, profile named by --profile, environment variable, settings file.
+ * Only this module and drawing.ts read settings from the environment.
  */
 import { existsSync } from 'node:fs'
 import { homedir } from 'node:os'
@@ -27,7 +27,7 @@ export interface Flags {
   profile?: string
 }
 
-/** A setting and its source: flag, environment variable, or settings file with profile. */
+/** A setting and its source: a flag, an environment variable, or the settings file with the profile. */
 export interface FoundSetting {
   value: string
   source: string
@@ -43,7 +43,7 @@ type SavedName = 'base_url' | 'api_key' | 'api_key_url' | 'token' | 'token_expir
 
 type Changes = Partial<Record<SavedName, string | undefined>>
 
-/** Cleared when the account changes. Address and key are kept. */
+/** Changes that clear everything saved for an account, except for the address and the key. */
 export const noAccount = {
   api_key_url: undefined,
   token: undefined,
@@ -60,7 +60,7 @@ export const savedLogin = ({ token, expires_in }: Session, now = Date.now()) => 
 export const variables: Record<string, string> = {
   SANDLOT_URL: 'the base address of the service',
   SANDLOT_API_KEY: 'the API key',
-  SANDLOT_SESSION: 'the session of exec, files and similar commands, by id or name',
+  SANDLOT_SESSION: 'the session for exec, files and similar commands, by id or name',
   SANDLOT_PROFILE: 'the profile of the settings file',
   XDG_CONFIG_HOME: 'the folder of sandlot/config.toml; by default ~/.config',
   VISUAL: 'the editor for files edit; by default EDITOR, then vi',
@@ -69,7 +69,7 @@ export const variables: Record<string, string> = {
   NO_COLOR: 'use no colors',
   NODE_USE_ENV_PROXY:
     '1 sends requests through HTTPS_PROXY, except to the hosts in NO_PROXY; needs Node 22.21 or 24.5',
-  NODE_EXTRA_CA_CERTS: 'a file with more certificate authorities to trust',
+  NODE_EXTRA_CA_CERTS: 'a file with additional certificate authorities to trust',
 }
 
 interface SettingsOptions {
@@ -108,7 +108,7 @@ export class Settings {
     return this.resolve(name, () => this.findInFile(names[name].key))
   }
 
-  /** Finds a saved key only for the address with which it was saved. */
+  /** Finds the API key to use. Ignores keys saved for other addresses. */
   findKey(address: string | undefined): Promise<FoundSetting | undefined> {
     return this.resolve('apiKey', () => this.findSavedKey(address))
   }
@@ -164,7 +164,10 @@ export class Settings {
     throw noKeyFor({ address, isSavedAddress: isSameAddress(url, address), keys, profile, file })
   }
 
-  /** Uses SANDLOT_URL only if no address is saved, because a project might have set this variable. */
+  /**
+   * Returns the address to save with a new key. Uses SANDLOT_URL only if no address is saved, because a
+   * project might have set this variable.
+   */
   addressForKey({ base_url }: SavedTable): FoundSetting | undefined {
     if (this.flags.url !== undefined) return { value: this.flags.url, source: names.url.flag }
     if (base_url !== undefined)
@@ -174,14 +177,14 @@ export class Settings {
   }
 
   /**
-   * Returns the values of the profile or the top level.
+   * Returns the values saved in the profile, or at the top level of the file.
    * @throws {CliError} `settings_broken` if the file is invalid
    */
   async saved(): Promise<SavedTable> {
     return (await this.readTable()).table ?? {}
   }
 
-  /** Returns a saved login token that has not expired and matches the address. */
+  /** Returns the saved login token, or undefined if it has expired or belongs to a different address. */
   async token(): Promise<string | undefined> {
     const { base_url, token, token_expires_at } = await this.saved()
     if (typeof base_url !== 'string' || typeof token !== 'string') return undefined
@@ -208,8 +211,9 @@ export class Settings {
   }
 
   /**
-   * Undefined removes a value.
-   * @param changes new values, or a function that returns them for the locked file
+   * Saves values in the profile, or at the top level of the file. Undefined removes a value.
+   * @param changes new values, or a function that computes them from the saved values while the file is
+   * locked
    * @returns the previous values, or undefined if nothing was saved
    */
   async save(
@@ -236,7 +240,7 @@ export class Settings {
     return this.environment.PAGER || 'less'
   }
 
-  /** The platform, and the settings folders of MCP clients. */
+  /** Returns the platform, and the folders in which MCP clients store their settings. */
   folders() {
     return {
       home: homedir(),
@@ -252,7 +256,7 @@ export class Settings {
     return { ...this.environment, ...more }
   }
 
-  /** Folders in PATH, except those that npm adds. */
+  /** Returns the folders in PATH, except for the folders added by npm. */
   searchPath(): string[] {
     const folders = (this.environment.PATH ?? '').split(delimiter)
     return folders.filter((folder) => isAbsolute(folder) && !/[/\\]node_modules[/\\]\.bin$/.test(folder))
@@ -262,20 +266,22 @@ export class Settings {
     return this.searchPath().some((folder) => existsSync(join(folder, 'sandlot')))
   }
 
-  /** Returns `sandlot`, `npx sandlot`, or `node` with the script's path. */
+  /**
+   * Returns the command that runs this client: `sandlot`, `npx sandlot`, or `node` with the script's path.
+   */
   ownCall(): string {
     if (this.isOnPath()) return 'sandlot'
     if (this.environment.npm_command === 'exec') return 'npx sandlot'
     return `node ${shellWord(process.argv[1] ?? 'sandlot')}`
   }
 
-  /** The proxy that Node uses for https://. */
+  /** Returns the proxy that Node uses for https:// requests, if any. */
   proxy(): string | undefined {
     const { NODE_USE_ENV_PROXY, https_proxy, HTTPS_PROXY } = this.environment
     return NODE_USE_ENV_PROXY === '1' ? https_proxy || HTTPS_PROXY || undefined : undefined
   }
 
-  /** Environment variables that override saved settings. */
+  /** Returns the environment variables that override saved settings. */
   shadowing(): string[] {
     if (this.flags.profile !== undefined) return []
     return [names.url.variable, names.apiKey.variable].filter(
@@ -293,7 +299,10 @@ export class Settings {
     return { value: requireText(value, key, source), source }
   }
 
-  /** Without a profile, accepts a key from any profile if only one key is saved for the address. */
+  /**
+   * Finds the saved key for an address. If no profile is selected, accepts a key from any profile if it is
+   * the only key for the address.
+   */
   private async findSavedKey(address: string | undefined): Promise<FoundSetting | undefined> {
     await this.findInFile('api_key')
     const fitting = keysFor(await this.savedKeys(), address)
@@ -316,7 +325,7 @@ export class Settings {
     return { ...file, config }
   }
 
-  /** The table is undefined if the profile does not exist. */
+  /** Reads the saved values and the profile names. The table is undefined if the profile does not exist. */
   private async readTable() {
     const { config, readProfile, profileNames } = await this.read()
     const table = this.profile === undefined ? config.values : readProfile(config, this.profile, this.file)
@@ -364,7 +373,7 @@ export function readKey(text: string, source: string): string {
   )
 }
 
-/** The XDG specification requires programs to ignore relative paths. */
+/** Returns the folder for settings files. Ignores a relative path, as the XDG specification requires. */
 function configHome(environment: NodeJS.ProcessEnv): string {
   const home = environment.XDG_CONFIG_HOME
   return home !== undefined && isAbsolute(home) ? home : join(homedir(), '.config')

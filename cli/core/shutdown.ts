@@ -7,7 +7,7 @@ const maxMs = 15_000
 
 export const isShuttingDown = (): boolean => isLeaving
 
-/** Does nothing if the client is already exiting. */
+/** Runs the cleanups and exits. Does nothing if the client is already exiting. */
 export async function leave(code: number): Promise<void> {
   if (isLeaving) return
   isLeaving = true
@@ -23,7 +23,7 @@ const onSignal = {
 }
 
 /**
- * Registers a cleanup that runs before the client exits because of a signal or an output error.
+ * Registers a cleanup to run before a signal or an output error ends the client.
  * @returns a function that unregisters the cleanup
  */
 export function onShutdown(cleanUp: () => Promise<void>): () => void {

@@ -7,7 +7,7 @@ import { noAccount, type Settings } from './settings.ts'
 /**
  * Creates an account or logs in, then creates and saves an API key.
  * @returns `made` is false if the account already existed
- * @throws {CliError} listing completed steps. A repeated call continues after these steps.
+ * @throws {CliError} with the completed steps in its message. A repeated call continues after these steps.
  */
 export async function signUp(api: Api, settings: Settings, base_url: string, credentials: Credentials) {
   const made = await makeAccount(api, credentials)

@@ -1,9 +1,12 @@
-/** Aligned columns for terminals, and tab-separated fields for programs. */
+/** Formats rows as aligned columns for terminals, or as tab-separated fields for programs. */
 import { oneLine, unbroken } from './printable.ts'
 
 /** Minimum column width in terminal cells. */
 const minCells = 4
-/** Column width in terminal cells below which spare columns are omitted. */
+/**
+ * Width of a readable column in terminal cells. If other columns would become narrower, spare columns are
+ * omitted.
+ */
 const readableCells = 16
 const gap = '  '
 
@@ -41,7 +44,7 @@ export function table(
 const lineCells = (widths: number[]): number =>
   widths.reduce((cells, width) => cells + width, gap.length * (widths.length - 1))
 
-/** Narrows the widest columns first. The first column identifies the row and comes last. */
+/** Narrows the widest columns first. The first column is narrowed last, because it identifies the row. */
 function fitWidths(widths: number[], maxCells: number): number[] {
   const fitted = [...widths]
   for (const first of [1, 0]) {
@@ -66,7 +69,10 @@ export function cut(text: string, cells: number): string {
 
 const pad = (text: string, cells: number): string => text + ' '.repeat(Math.max(0, cells - cellsOf(text)))
 
-/** Display width in terminal cells. string-width takes longer to load than Node takes to start. */
+/**
+ * Returns the display width in terminal cells. Does not use string-width, which takes longer to load than
+ * Node takes to start.
+ */
 function cellsOf(text: string): number {
   if (/^[\x20-\x7e]*$/.test(text)) return text.length
   let cells = 0

@@ -4,15 +4,15 @@ const steps = [
   [120, 60, 'min'],
 ] as const
 
-/** For example `90 s`, `5 min`, `3 h` or `12 days`, rounded up. */
+/** Formats a duration, for example as `90 s`, `5 min`, `3 h` or `12 days`. Rounds up. */
 export function showSeconds(seconds: number): string {
   const [, unit, name] = steps.find(([min]) => seconds >= min) ?? [0, 1, 's']
   return `${Math.ceil(seconds / unit)} ${name}`
 }
 
 /**
- * Minimum clock difference that counts, in milliseconds. Latency and the whole seconds of `Date` cause
- * smaller differences.
+ * Smallest clock difference that is corrected, in milliseconds. Latency and the one-second resolution of
+ * `Date` cause smaller differences.
  */
 const minSkewMs = 2_000
 let aheadMs = 0
@@ -24,10 +24,16 @@ export function setServiceClock(date: string | undefined, now = Date.now()): voi
   if (Math.abs(ahead - aheadMs) >= minSkewMs) aheadMs = ahead
 }
 
-/** Milliseconds by the service's clock, or by this machine's clock before the first response. */
+/**
+ * Returns the time by the service's clock in milliseconds. Before the first response, returns the time by
+ * this machine's clock.
+ */
 export const serviceNow = (): number => Date.now() + aheadMs
 
-/** Returns `5 min ago` or `in 3 h` at a terminal, and the unchanged time elsewhere. */
+/**
+ * Returns a relative time at a terminal, such as `5 min ago` or `in 3 h`. Elsewhere, returns the time
+ * unchanged.
+ */
 export function showTime(time: string, now = serviceNow()): string {
   if (!process.stdout.isTTY) return time
   const seconds = (Date.parse(time) - now) / 1000

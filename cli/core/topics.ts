@@ -13,13 +13,13 @@ const exitCodes = `Exit codes
     3  not found: a session, a file, a key
     4  credentials: missing, wrong, of the wrong kind, or the account is suspended
     5  ambiguous or conflicting: several sessions, a file that already exists or has changed
-    6  quota: too many concurrent sessions, or the hours of the month are used up
+    6  quota: too many concurrent sessions, or the monthly hours are used up
     7  rate limit; the error shows when to try again
     8  network or server error
     9  incomplete: not everything was printed or copied (files ls, glob, grep, view --json, and cp)
   130  interrupted
 
-sandlot exec, attach and session create --rm exit with the code of the command, except for
+sandlot exec, attach and session create --rm exit with the command's exit code, except for
 
   124  the command timed out
   125  the client or the service failed, or the usage was wrong: the command never ran, or its exit status is unknown
@@ -41,11 +41,11 @@ Settings are read from these sources, in order of precedence:
   3. the environment: SANDLOT_URL, SANDLOT_API_KEY, SANDLOT_SESSION
   4. the file: the profile named by SANDLOT_PROFILE, or the top level of the file
 
-A saved key is sent only to the address that it was saved for: scheme, host and port. If --url, SANDLOT_URL or the .env
-of a project sets another address, the client uses the key from --api-key or SANDLOT_API_KEY, or from the only profile
-with that address. Without such a key, it sends none. sandlot doctor shows the address of each key.
+A saved key is sent only to the address saved with it: scheme, host and port. If --url, SANDLOT_URL or a project's .env
+file sets another address, the client uses the key from --api-key or SANDLOT_API_KEY, or from the only profile with that
+address. If there is no such key, it sends no key. sandlot doctor shows the address of each key.
 
-If no source sets the session, commands use the session that sandlot session use has saved. If that session is no longer
+If no source sets the session, commands use the session saved by sandlot session use. If that session is no longer
 active, they use the only active session.
 
 The file is $XDG_CONFIG_HOME/sandlot/config.toml, by default ~/.config/sandlot/config.toml:
@@ -57,7 +57,7 @@ The file is $XDG_CONFIG_HOME/sandlot/config.toml, by default ~/.config/sandlot/c
   base_url = "https://sandlot.work.example"
   api_key = "sandlot_live_…"
 
-config set-url saves the address that an existing key belongs to as api_key_url.
+config set-url saves the address of an existing key as api_key_url.
 
 signup, login, logout, session use, config set-url and config set-key write the file; with --profile NAME they write
 that profile. login also saves a token that is valid for 15 minutes (token, token_expires_at).

@@ -8,9 +8,9 @@ interface WaitReporter {
   show(text: string): void
 }
 
-/** Maximum pause in seconds, even if Retry-After is longer. */
+/** Maximum time between attempts in seconds, even if Retry-After is longer. */
 const maxSeconds = 3600
-/** Milliseconds between updates of the progress line and checks of the quota. */
+/** Milliseconds between updates of the progress line, and between checks of the quota. */
 const pollMs = 1_000
 
 /** Retries while a quota or a rate limit is exceeded. @throws {CliError} after any other failure */
@@ -44,7 +44,7 @@ async function waitFor(api: Api, code: string, seconds: number, { show }: WaitRe
   }
 }
 
-/** Reports whether the account is below its concurrent sandbox limit. False if the service is unavailable. */
+/** Returns whether the account is below its concurrent sandbox limit. Returns false if the request fails. */
 async function hasRoom(api: Api): Promise<boolean> {
   try {
     const { active, limit } = (await api.call('getAccount', {})).concurrent

@@ -4,13 +4,13 @@ import type { WebSocket } from 'ws'
 import type { Api } from './api.ts'
 import { CliError } from './errors.ts'
 
-/** In bytes. The service sends much smaller messages. */
+/** Maximum size of a message in bytes. The service sends much smaller messages. */
 const maxPayload = 16 * 1024 * 1024
 
 export type Address = Awaited<ReturnType<Api['addressOf']>>
 
 /**
- * @returns a paused WebSocket, because bytes may arrive before a listener is attached
+ * Opens a WebSocket and pauses it, because data may arrive before a listener is attached.
  * @throws {CliError} `network` if the connection fails, or the service's error
  */
 export async function openWebSocket({ url, headers, refuse, traced }: Address): Promise<WebSocket> {

@@ -9,7 +9,8 @@ import { explain } from '../core/http.ts'
 const timeoutMs = 10_000
 
 /**
- * @param proxy proxy for https://. If a proxy is used, only its setting is checked.
+ * Checks name resolution, the connection and the certificate.
+ * @param proxy the proxy for https:// requests. If the proxy is used, only its setting is checked.
  * @returns whether all checks passed
  */
 export async function checkConnectivity(
@@ -44,13 +45,16 @@ export async function checkConnectivity(
   })
 }
 
-/** Only Node versions with --use-env-proxy support NODE_USE_ENV_PROXY. */
+/**
+ * @throws {CliError} if Node does not support NODE_USE_ENV_PROXY. Versions that support it also have
+ * --use-env-proxy.
+ */
 function describeProxy({ host }: URL): string {
   if (process.allowedNodeEnvironmentFlags.has('--use-env-proxy'))
     return `${host}, except for the hosts in NO_PROXY`
   throw new CliError(
     'failed',
-    `Node ${process.versions.node} uses no proxy, because it does not support NODE_USE_ENV_PROXY.`,
+    `Node ${process.versions.node} does not use the proxy, because it does not support NODE_USE_ENV_PROXY.`,
     {
       hint: 'Use Node 22.21 or a later 22.x release, or Node 24.5 or later. To connect without a proxy, unset NODE_USE_ENV_PROXY.',
     },

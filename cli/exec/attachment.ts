@@ -12,9 +12,9 @@ import type { ScreenModes } from './screen-modes.ts'
 import type { ShownOutput } from './shown-output.ts'
 
 const pingMs = 15_000
-/** Milliseconds between two changes of the terminal size, so that the program can react to each. */
+/** Milliseconds between two resizes of the terminal, so that the program can react to each resize. */
 const drawMs = 100
-/** Unsent input in bytes above which reading stdin pauses. */
+/** Maximum unsent input in bytes. If more input is unsent, reading from stdin pauses. */
 const unsentBytes = 1024 * 1024
 
 export const terminalSize = () => {
@@ -23,7 +23,8 @@ export const terminalSize = () => {
 }
 
 /**
- * Returns a size other than this terminal's, because a program redraws its screen only if the size changes.
+ * Returns a size that differs from this terminal's size. A program redraws its screen only if the size
+ * changes.
  */
 function otherSize() {
   const { rows, columns } = terminalSize()
@@ -34,12 +35,15 @@ function otherSize() {
 export interface TerminalState {
   shown: ShownOutput
   modes: ScreenModes
-  /** Whether a client was attached before. If so, the program redraws only when the size changes. */
+  /**
+   * Whether a client has attached before. If so, the program running in the terminal redraws only when the
+   * terminal is resized.
+   */
   hasScreen: boolean
 }
 
 /**
- * Resolves when the command exits or the user types `detachKeys`. Restores the terminal.
+ * Connects the local terminal until the command exits or the user types `detachKeys`, then restores it.
  * @throws {CliError} `network` if the connection breaks
  */
 export async function useTerminal(
@@ -57,11 +61,13 @@ export async function useTerminal(
   }
 }
 
-/** @throws {CliError} `network`, or the service's error */
+/** @throws {CliError} `network` if the connection fails, or the service's error */
 export const connect = async (remote: Remote, execId: string): Promise<WebSocket> =>
   await openWebSocket(await remote.attach(execId))
 
-/** Sets raw mode and forwards keys, sizes and signals. @returns a function that restores the terminal */
+/**
+ * Sets raw mode and forwards keys, terminal sizes and signals. @returns a function that restores the terminal
+ */
 function takeTerminal(
   socket: WebSocket,
   { modes, hasScreen }: TerminalState,

@@ -2,13 +2,13 @@
 import { CliError } from '../core/errors.ts'
 
 export const defaultDetachKeys = 'ctrl-p,ctrl-q'
-/** Maximum milliseconds between detach keys. After that, held keys are sent. */
+/** Maximum time between two detach keys, in milliseconds. After this time, the keys held back are sent. */
 const apartMs = 1_000
 
 /**
  * Returns the bytes that a terminal sends for the detach keys.
- * @param text Docker's format: letters, or `ctrl-` with one of a-z, @, [, \, ], ^ or _. `none` for no keys.
- * @throws {CliError} `usage`
+ * @param text Docker's format: letters, or `ctrl-` with one of a-z, @, [, \, ], ^ or _. `none` means no keys.
+ * @throws {CliError} `usage` if the text is not in this format
  */
 export function readDetachKeys(text: string): Buffer {
   if (text === 'none') return Buffer.alloc(0)
@@ -26,7 +26,7 @@ export function readDetachKeys(text: string): Buffer {
 export class DetachKeys {
   private readonly keys: Buffer
   private readonly send: (bytes: Buffer) => void
-  /** Number of held bytes that might start the detach keys. */
+  /** Number of typed bytes that are held back because they might be the start of the detach keys. */
   private held = 0
   private timer: NodeJS.Timeout | undefined
 
@@ -36,7 +36,10 @@ export class DetachKeys {
     this.send = send
   }
 
-  /** @returns whether the detach keys are complete. Later input is dropped. */
+  /**
+   * Forwards typed bytes, except for the detach keys.
+   * @returns whether the detach keys are complete. If so, the bytes after the detach keys are dropped.
+   */
   type(typed: Buffer): boolean {
     clearTimeout(this.timer)
     const bytes = Buffer.concat([this.keys.subarray(0, this.held), typed])
@@ -57,7 +60,7 @@ export class DetachKeys {
     this.held = 0
   }
 
-  /** Length of the longest prefix of the detach keys at the end of `bytes`. */
+  /** Returns the length of the longest prefix of the detach keys with which `bytes` ends. */
   private beginningAtEndOf(bytes: Buffer): number {
     for (let count = this.keys.length - 1; count > 0; count--) {
       if (bytes.subarray(-count).equals(this.keys.subarray(0, count))) return count

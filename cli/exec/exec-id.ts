@@ -10,8 +10,8 @@ export function readExecId(id: string): string {
 }
 
 /**
- * Returns the only running command. `withTerminal` ignores commands without a terminal.
- * @throws {CliError} `exec_not_found` or `several_commands`, with the candidates
+ * Returns the id of the only running command. With `withTerminal`, ignores commands without a terminal.
+ * @throws {CliError} `exec_not_found`, or `several_commands` with the candidates
  */
 export async function onlyRunning(api: Api, session: string, { withTerminal = false } = {}): Promise<string> {
   const meant = (await listCommands(api, session)).filter(({ tty }) => tty || !withTerminal)

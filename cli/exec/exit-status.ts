@@ -56,7 +56,7 @@ export function describeExit(ended: ExecOutcome): string {
   return reason === null || reason === undefined ? words : `${words}: ${reason}`
 }
 
-/** True if the session has ended. The command's result remains available. */
+/** True if the error means that the session has ended. The command's result remains available. */
 export const isGone = (error: unknown): boolean =>
   error instanceof CliError && error.code === 'sandbox_destroyed'
 

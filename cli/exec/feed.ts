@@ -1,13 +1,19 @@
-/** Streams stdin in requests of a few MiB, each with an offset. Bytes are kept for retries until accepted. */
+/**
+ * Streams stdin in requests of a few MiB, each with an offset. Keeps the bytes for retries until the service
+ * accepts them.
+ */
 import type { Input } from './input.ts'
 import { RetryPolicy, retrying } from './retry.ts'
 
 const segmentBytes = 4 * 1024 * 1024
-/** Milliseconds that a request waits for more input. Proxies close idle requests. */
+/**
+ * Maximum time that a request waits for more input, in milliseconds. Short, because proxies close idle
+ * requests.
+ */
 const idleMs = 5_000
 
 export interface Stdin {
-  /** A retry calls this method again with the same bytes. */
+  /** Sends bytes that start at an offset. A retry calls this method again with the same bytes. */
   send(offset: number, bytes: AsyncIterable<Uint8Array>): Promise<unknown>
   end(offset: number): Promise<unknown>
 }
@@ -41,7 +47,7 @@ async function fill(segment: Segment, input: Input): Promise<void> {
   segment.close()
 }
 
-/** The bytes of one request, which can be read more than once, even while more bytes arrive. */
+/** The bytes of one request. They can be read repeatedly, even while more bytes arrive. */
 class Segment implements AsyncIterable<Buffer> {
   size = 0
   private readonly chunks: Buffer[] = []

@@ -1,4 +1,4 @@
-/** Reads events, and reconnects without missing or repeating any. */
+/** Reads an event stream, and reconnects without missing or repeating events. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ExecOutcome } from '../../shared/contract/exec.ts'
 import { bytesOf, type ExecEvent } from '../../shared/contract/exec-events.ts'
@@ -17,18 +17,22 @@ export interface Reconnecting {
 
 export interface Follower extends Reconnecting {
   onStart(id: string): void
-  /** Resolves when more output can be written. */
+  /** Writes output. Resolves when more output can be written. */
   write(stream: 'stdout' | 'stderr', bytes: Buffer): Promise<void>
-  /** Called with the size of output that the service no longer keeps. */
+  /** Called with the number of missing bytes if the service no longer stores some of the output. */
   onGap(missing: ByteCounts): void
 }
 
-/** Opens the stream after the given event, or from the start. */
+/**
+ * Opens the event stream after the given event. If `lastEventId` is undefined, opens the stream from the
+ * start.
+ */
 export type Reopen = (lastEventId: string | undefined) => Promise<OpenExchange>
 
 /**
+ * Passes a command's events to the follower until the command exits.
  * @returns the exit status
- * @throws {CliError} like {@link readAll}
+ * @throws {CliError} the same errors as {@link readAll}
  */
 export async function follow(
   first: OpenExchange | undefined,
@@ -42,7 +46,7 @@ export async function follow(
   throw new Error('The event stream ended without an exit event.')
 }
 
-/** Retry delay in milliseconds from which an interruption is reported. */
+/** Minimum retry delay, in milliseconds, for which an interruption is reported. */
 const momentMs = 1_000
 
 interface StreamEvent {
@@ -106,7 +110,9 @@ async function* untilBroken<Event>(
   throw fail(new Error('the event stream was interrupted'))
 }
 
-/** Every chunk except the first shows that the service is alive. Every connection begins with a comment. */
+/**
+ * Restores the retry budget for every chunk except the first, because every connection begins with a comment.
+ */
 async function* countingSignsOfLife(response: AsyncIterable<Uint8Array>, retry: RetryPolicy) {
   let isGreeted = false
   for await (const bytes of response) {

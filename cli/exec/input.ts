@@ -6,7 +6,7 @@ export class Input {
   byteCount = 0
   private readonly source: Readable
   private readonly chunks: AsyncIterator<Buffer>
-  /** Bytes that `whole` has already read. */
+  /** Bytes that `whole` has read, but `pull` has not returned yet. */
   private readonly early: Buffer[] = []
   private asked: Promise<IteratorResult<Buffer>> | undefined
 
@@ -15,13 +15,19 @@ export class Input {
     this.chunks = source[Symbol.asyncIterator]()
   }
 
-  /** After `late`, bytes that arrive are kept for the next call. */
+  /**
+   * Returns the next chunk, `end`, or `late` after a timeout. A chunk that arrives after a timeout is kept
+   * for the next call.
+   */
   async pull(maxMs?: number): Promise<Buffer | 'late' | 'end'> {
     const before = this.early.shift()
     return before ?? (await this.next(maxMs))
   }
 
-  /** Returns stdin if it ends within both limits. Otherwise keeps the bytes for `pull`. */
+  /**
+   * Returns all of stdin if it ends within both limits. Otherwise returns undefined, and keeps the bytes for
+   * `pull`.
+   */
   async whole(maxBytes: number, maxMs: number): Promise<Buffer | undefined> {
     const end = performance.now() + maxMs
     for (let size = 0; size <= maxBytes; ) {

@@ -5,7 +5,7 @@ import { terminalSize } from './attachment.ts'
 import type { Remote } from './remote.ts'
 
 /**
- * A shell's prompt shows the session's name, unless PS1 is set.
+ * Starts a command with a terminal. A shell's prompt shows the session's name, unless PS1 is set.
  * @param findName called only for shells
  * @returns the command's id
  */
@@ -33,7 +33,9 @@ const shells = new Set(['sh', 'bash', 'dash', 'ash'])
 const isShell = ({ command }: ExecRequest): boolean =>
   Array.isArray(command) && shells.has(basename(command[0] ?? ''))
 
-/** Returns undefined if the name is too long or a shell might expand it. */
+/**
+ * Returns a prompt with the session's name, or undefined if the name is too long or a shell might expand it.
+ */
 export const promptFor = (name: string | null): string | undefined =>
   name !== null && /^[\w.,:@+=-][\w .,:@+=-]{0,39}$/.test(name) ? `${name}:$PWD\\$ ` : undefined
 

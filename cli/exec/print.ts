@@ -2,14 +2,14 @@ import { type ColorChoice, wantsColor } from '../core/drawing.ts'
 import { type CliError, exitCodes } from '../core/errors.ts'
 import { OutputCleaner } from '../core/printable.ts'
 
-/** Resolves when more can be written, so that a slow reader slows the command down. */
+/** Writes bytes. Resolves when more bytes can be written, so that a slow reader slows down the command. */
 export const print = (stream: 'stdout' | 'stderr', bytes: Buffer | string): Promise<void> =>
   new Promise((resolve) => {
     // Also called after a failed write, so that a closed reader does not block the client.
     if (process[stream].write(bytes, () => resolve())) resolve()
   })
 
-/** EPIPE means that the reader closed the pipe, as in `| head`. */
+/** Exits successfully on EPIPE, which means that the reader has closed the pipe, as in `| head`. */
 export function exitOnClosedPipe(): void {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit(exitCodes.done)
@@ -18,11 +18,16 @@ export function exitOnClosedPipe(): void {
 
 export interface Replay {
   print(stream: 'stdout' | 'stderr', bytes: Buffer): Promise<void>
-  /** Prints an incomplete sequence. Called before a gap and at the end of the output. */
+  /**
+   * Prints text held back as a possible escape sequence. Called before a gap and at the end of the output.
+   */
   flush(): Promise<void>
 }
 
-/** Removes control sequences on a terminal. Pipes and files receive every byte. */
+/**
+ * Creates a printer for a command's output. On a terminal, it removes control sequences; pipes and files
+ * receive every byte.
+ */
 export function createReplay({ raw = false, color }: { raw?: boolean; color?: ColorChoice }): Replay {
   const cleanerFor = (stream: NodeJS.WriteStream) =>
     stream.isTTY && !raw ? new OutputCleaner({ styles: wantsColor(stream, color) }) : undefined

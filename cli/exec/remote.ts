@@ -9,17 +9,20 @@ import type { OpenExchange } from '../core/http.ts'
 export type Signal = (typeof execSignals)[number]
 export type Remote = ReturnType<typeof createRemote>
 
-/** Timeout in milliseconds of requests that may wait for a sandbox to start. */
+/** Timeout of requests that may wait for a sandbox to start, in milliseconds. */
 const startMs = limits.startingWaitMs + 30_000
-/** Timeout of a stdin request in milliseconds. Exceeds every TTL, because commands may never read stdin. */
+/**
+ * Timeout of a stdin request in milliseconds. Longer than any TTL, because a command may never read its
+ * stdin.
+ */
 const feedMs = 25 * 60 * 60 * 1000
-/** How long a command keeps running without a client by default, in milliseconds. */
+/** Default grace period in milliseconds: how long a command keeps running without a client. */
 export const graceMs = 10_000
 
 const withGrace = (body: ExecRequest) => ({ ...body, grace_ms: body.grace_ms ?? graceMs })
 
 export function createRemote(api: Api, id: string) {
-  /** A retried request with the same key attaches to the same command. */
+  /** Returns a new idempotency key. A request retried with the same key attaches to the same command. */
   const keyed = () => ({ 'idempotency-key': randomUUID() })
   const one = (exec_id: string) => ({ id, exec_id })
   const launch = (body: ExecRequest): Promise<Reply<'execCommand'>> =>
@@ -42,7 +45,10 @@ export function createRemote(api: Api, id: string) {
     launch: ({ grace_ms: _, ...body }: ExecRequest) => launch(body),
     /** Starts a command that is killed if no client is attached for its grace period. */
     launchFollowed: (body: ExecRequest) => launch(withGrace(body)),
-    /** Starts a command and opens its events. Each call of the returned function opens the same events. */
+    /**
+     * Returns a function that starts a command and opens its event stream. Later calls open the stream of the
+     * same command.
+     */
     streaming(body: ExecRequest): () => Promise<OpenExchange> {
       const headers = { ...keyed(), accept: 'text/event-stream' }
       const request = { params: { id }, headers, body: withGrace(body), timeoutMs: startMs }
@@ -86,7 +92,7 @@ async function lengthOf(
     response.destroy()
     return Number(/-(\d+)\//.exec(response.headers['content-range'] ?? '')?.[1]) + 1
   } catch (error) {
-    // The service keeps none of the stream. The error contains the length.
+    // The service no longer stores any of the stream. The error contains its length.
     if (error instanceof CliError && error.code === 'range_not_satisfiable') return Number(error.details.end)
     throw error
   }

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { CliError } from '../core/errors.ts'
 
 /**
- * Minimum retry budget in milliseconds. Detecting a lost worker can take the service 20 s
+ * Minimum retry budget in milliseconds. The service can take 20 s to detect a lost worker
  * (`WORKER_LIVENESS_TIMEOUT_SECONDS`).
  */
 export const retryBudgetMs = 30_000
@@ -35,18 +35,19 @@ export class RetryPolicy {
     return this.failures === 0
   }
 
-  /** Milliseconds since the first consecutive failure, or 0 after a success. */
+  /** Milliseconds since the first failure after the last success, or 0 if the last attempt succeeded. */
   get disconnectedMs(): number {
     return this.isFresh ? 0 : this.now() - this.brokeAt
   }
 
-  /** A sign of life restores the whole budget. */
+  /** Restores the whole retry budget. Called when the service shows a sign of life. */
   alive(): void {
     this.failures = 0
   }
 
   /**
-   * @param passes whether the failure might be temporary. Default: connection and server errors.
+   * Records a failure.
+   * @param passes whether the failure might be temporary. By default, true for connection and server errors.
    * @returns milliseconds before the next attempt, or undefined to give up
    */
   afterFailure(error: unknown, passes = mayPass(error)): number | undefined {
@@ -62,7 +63,10 @@ export class RetryPolicy {
 const mayPass = (error: unknown): boolean =>
   error instanceof CliError && (error.code === 'network' || Number(error.details.status) >= 500)
 
-/** Milliseconds that a rate limit response asks the client to wait, which may exceed the retry budget. */
+/**
+ * Returns how long a rate limit response asks the client to wait, in milliseconds. This time may exceed the
+ * retry budget.
+ */
 function askedWaitMs(error: unknown): number | undefined {
   if (!(error instanceof CliError) || error.code !== 'rate_limited') return undefined
   const seconds = Number(error.details.retry_after)

@@ -3,7 +3,7 @@
  * Modes are reset while the client is disconnected, and restored afterwards.
  */
 export class ScreenModes {
-  /** Values of the changed modes, in the order of the changes. */
+  /** Current values of the modes that the program has set, in the order of the changes. */
   private readonly switched = new Map<string, boolean>()
   private unfinishedSequence = ''
 
@@ -17,7 +17,7 @@ export class ScreenModes {
     this.unfinishedSequence = unfinished.exec(text)?.[0] ?? ''
   }
 
-  /** Resets the changed modes for the local shell. */
+  /** Escape sequence that resets the changed modes for the local shell. */
   get resetSequence(): string {
     const text = this.changed.toReversed().map(([mode, isOn]) => sequenceFor(mode, !isOn))
     return text.length === 0 ? '' : `${text.join('')}\u001b[m`

@@ -1,11 +1,11 @@
-/** Detects that the client has read stdin that was meant for the surrounding shell. */
+/** Detects when the client has read stdin meant for the surrounding shell. */
 import { fstatSync, readFileSync, statSync } from 'node:fs'
 import type { Input } from './input.ts'
 
 const shells = /^((ba|da|a|k|mk|z|fi)?sh|busybox)$/
 
 /**
- * Warns about bytes that a `while read` loop or a script on stdin has lost.
+ * Warns if the client has consumed bytes meant for a `while read` loop or for a script on stdin.
  * @param advice explains how to leave stdin untouched
  */
 export function noteSharedStdin({ byteCount }: Input, advice: string, note: (text: string) => void): void {
@@ -14,7 +14,10 @@ export function noteSharedStdin({ byteCount }: Input, advice: string, note: (tex
   note(`sandlot: the command received ${bytes} of stdin that belong to the surrounding shell. ${advice}`)
 }
 
-/** True if an ancestor is a shell with the same stdin. False without /proc, as on macOS. */
+/**
+ * True if an ancestor process is a shell with the same stdin. Always false on systems without /proc, such as
+ * macOS.
+ */
 function isSharedWithShell(): boolean {
   try {
     const own = fstatSync(0)

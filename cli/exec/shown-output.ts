@@ -1,4 +1,4 @@
-/** Tracks shown output, because each new connection replays all kept output. */
+/** Tracks which output has been shown, because each new connection replays all stored output. */
 import { eventIdOf, type OutputOffset } from '../../shared/contract/exec-events.ts'
 import type { ByteCounts } from './print.ts'
 
@@ -15,14 +15,14 @@ export class ShownOutput {
     this.received = { stdout: 0, stderr: 0 }
   }
 
-  /** Returns only bytes that have not been shown yet. */
+  /** Returns the bytes that have not been shown yet, and marks them as shown. */
   unseen(stream: keyof OutputOffset, bytes: Buffer): Buffer {
     const before = this.shown[stream] - this.received[stream]
     this.advance(stream, bytes.length)
     return bytes.subarray(Math.max(0, before))
   }
 
-  /** Advances past bytes that the service no longer keeps. */
+  /** Advances past bytes that the service no longer stores. */
   skip({ stdout_bytes, stderr_bytes }: ByteCounts): void {
     this.advance('stdout', stdout_bytes)
     this.advance('stderr', stderr_bytes)

@@ -19,11 +19,11 @@ export interface ExecStreamOptions {
   input: Input | undefined
   write?: Follower['write'] | undefined
   note(text: string): void
-  /** Default: the command's grace period, but at least 30 s. */
+  /** Default retry budget: the command's grace period, but at least 30 s. */
   retry?: RetryPolicy
 }
 
-/** Exit code after EPIPE on stdout, as a shell reports for SIGPIPE. */
+/** Exit code after EPIPE on stdout. A shell reports the same code for SIGPIPE. */
 const closedPipe = 128 + 13
 
 export async function runStreaming({

@@ -22,8 +22,8 @@ interface TerminalOptions {
 }
 
 /**
- * Attaches until the command exits or the user detaches. Output is not repeated after a reconnection.
- * The local terminal is restored while disconnected.
+ * Attaches the local terminal until the command exits or the user detaches.
+ * Restores the terminal while disconnected, and does not repeat output after reconnecting.
  * @throws {CliError} if the retry budget is used up
  */
 export async function attachTerminal(
@@ -58,7 +58,10 @@ export async function attachTerminal(
   }
 }
 
-/** Names the session, because several may be active. */
+/**
+ * Returns a hint with the command that reattaches. The hint names the session, because several sessions may
+ * be active.
+ */
 export const attachHint = ({ sessionId }: Remote, execId: string) =>
   `\`${shellLine('sandlot', 'attach', '-s', sessionId, execId)}\` attaches to it again`
 

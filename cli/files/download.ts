@@ -29,7 +29,7 @@ export interface Shown {
   reveal?: 'true' | 'false'
 }
 
-/** Neutralizes control characters on a terminal, and ignores EPIPE. */
+/** Prints a file on stdout. Neutralizes control characters on a terminal, and ignores EPIPE. */
 export async function printFile(source: RemotePath, shown: Shown = {}): Promise<void> {
   try {
     await receive(source, toStdout, shown)
@@ -39,7 +39,7 @@ export async function printFile(source: RemotePath, shown: Shown = {}): Promise<
 }
 
 /**
- * Replaces a file atomically and sets its mode, or writes into a pipe or device.
+ * Downloads a file. Replaces the local file atomically and sets its mode, or writes to a pipe or device.
  * @throws {CliError} `failed` if the local path cannot be written, or the service's error
  */
 export async function saveFile(source: RemotePath, local: string) {

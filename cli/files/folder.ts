@@ -17,7 +17,7 @@ export interface CopiedFolder {
   skipped: Skipped
 }
 
-/** Uploads to the target path, or into an existing target folder. */
+/** Uploads a folder to the target path, or into the target if it is an existing folder. */
 export async function sendFolder(folder: string, to: RemotePath): Promise<CopiedFolder> {
   const source = readableFolder(folder)
   const kind = await kindOf(to)
@@ -48,7 +48,7 @@ export async function fetchFolder(from: RemotePath, local: string): Promise<Copi
   const skipped = new Skipped()
   const unpacking = unpackInto(makeFolder(target), { setsRoot, skipped })
   const fail = (error: unknown) => Promise.reject(notCopied(from.path, error))
-  // The sandbox's command receives signals. A second one exits the client.
+  // The first signal is forwarded to the command in the sandbox. A second signal exits the client.
   process.once('exit', unpacking.abort)
   using progress = from.output.progress(from.path)
   const transfer = startTransfer(progress, from.path)

@@ -8,13 +8,13 @@ const chunkBytes = 256 * 1024
 
 interface Context {
   skipped: Skipped
-  /** Mode and path of folders whose mode denies the owner a permission. Each ends with NUL. */
+  /** Modes and paths of folders that deny their owner a permission. Each mode and path ends with NUL. */
   modes: Buffer[]
 }
 
 const rootName = 'root'
 
-/** Yields the format that the script in tar-commands.ts expects. */
+/** Yields a tar archive in the format expected by the script in tar-commands.ts. */
 export async function* pack(folder: string, skipped: Skipped): AsyncGenerator<Buffer> {
   const context: Context = { skipped, modes: [] }
   yield* packEntry(Buffer.from(folder), Buffer.from(rootName), context)
@@ -47,7 +47,7 @@ async function* packFolder(path: Buffer, name: Buffer, stats: Stats, context: Co
   const header = encodeHeader({ name: join(name, ''), type: 'directory', mode: mode | 0o700, mtime })
   yield header
   for (const each of names) yield* packEntry(join(path, each), join(name, each), context)
-  // Repeated, because unpacking entries has changed the folder's time.
+  // Repeated, because unpacking the entries changes the folder's modification time.
   yield header
   if ((mode & 0o700) === 0o700) return
   context.modes.push(Buffer.from(`${mode.toString(8)}\0.`), name.subarray(rootName.length), Buffer.alloc(1))
@@ -80,7 +80,7 @@ async function* readExactly(file: FileHandle, size: number, skip: (reason: strin
   }
 }
 
-/** @returns the number of bytes, or 0 after a failure that was reported to `skip` */
+/** @returns the number of bytes read, or 0 after reporting a failure to `skip` */
 async function readSome(file: FileHandle, buffer: Buffer, skip: (reason: string) => void): Promise<number> {
   try {
     const { bytesRead } = await file.read(buffer)

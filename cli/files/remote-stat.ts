@@ -4,8 +4,8 @@ import type { RemotePath } from './download.ts'
 export type Kind = 'file' | 'folder' | 'missing'
 
 /**
- * Finds the kind of a path by requesting its first byte.
- * @throws {CliError} if the error does not reveal the kind
+ * Requests the first byte of a path to determine whether it is a file, a folder or missing.
+ * @throws {CliError} if the request fails for any other reason
  */
 export async function kindOf({ api, id, path }: RemotePath): Promise<Kind> {
   try {

@@ -1,4 +1,7 @@
-/** Maximum number of skipped entries that are named. A sandbox can send any number of them. */
+/**
+ * Maximum number of skipped entries listed by name. Limited, because a sandbox can send any number of
+ * entries.
+ */
 const namedCount = 20
 const maxLineLength = 400
 

@@ -5,10 +5,10 @@ const firstLine = '# sandlot cp'
 export const copyExits = { partial: 9, interrupted: 130 }
 
 /**
- * Unpacks an archive into a temporary folder next to the target, then renames each entry.
+ * Unpacks an archive into a temporary folder in or next to the target, then renames each entry.
  * $1 is the target, $2 the temporary folder's name, and $3 whether to set the target's mode.
- * The archive contains the folder as `root`, then the file `modes`. The script uses this file for chmod,
- * because busybox tar ignores these modes. Works with busybox and Debian.
+ * In the archive, the copied folder is named `root`. The file `modes` follows, and its modes are set with
+ * chmod, because busybox tar ignores these modes. Works with busybox and Debian.
  */
 const unpackScript = `${firstLine}
 export LC_ALL=C
@@ -71,7 +71,7 @@ if [ ! -d "$1" ]; then mkdir "$1" || exit 1; fi
 if [ "$3" = yes ]; then merge "$stage/root" "$1" "$(mode_and_time "$stage/root")"; else merge "$stage/root" "$1" ''; fi
 exit "$status"`
 
-/** Removes the temporary folder that a killed script left behind. */
+/** Removes the temporary folder left behind by a killed script. */
 const cleanUpScript = `${firstLine}
 if [ -d "$1/$2" ]; then stage=$1/$2; else stage=\${1%/*}/$2; fi
 chmod -R u+rwX "$stage" 2>/dev/null; rm -rf "$stage"`
@@ -97,7 +97,7 @@ export const unpackCommand = (target: string, temporary: string, setsRoot: boole
 
 export const packCommand = (path: string): string[] => ['tar', '-c', '-f', '-', '-C', path, '.']
 
-/** Marks commands of `sandlot cp` in lists of commands. */
+/** Marks commands started by `sandlot cp` in lists of commands. */
 export const marked = (command: string): string => (isOfCp(command) ? `(sandlot cp) ${command}` : command)
 
 const isOfCp = (command: string): boolean =>

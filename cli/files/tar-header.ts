@@ -1,5 +1,5 @@
 /**
- * Tar headers in GNU format, which GNU tar and busybox can read. busybox ignores pax headers.
+ * Encodes tar headers in GNU format, which both GNU tar and busybox can read. busybox ignores pax headers.
  * Names are bytes, because they may not be UTF-8.
  */
 const blockBytes = 512
@@ -24,7 +24,7 @@ export function encodeHeader(entry: TarEntry): Buffer {
   ])
 }
 
-/** Zero bytes that fill the last block. */
+/** Returns the zero bytes that fill up the last block. */
 export const paddingOf = (size: number): Buffer =>
   Buffer.alloc((blockBytes - (size % blockBytes)) % blockBytes)
 

@@ -18,7 +18,10 @@ interface Unpacking {
   skipped: Skipped
 }
 
-/** Unpacks an archive, which contains the folder as `root`, to a path in the sandbox. */
+/**
+ * Uploads an archive and unpacks it at a path in the sandbox. In the archive, the copied folder is named
+ * `root`.
+ */
 export async function uploadArchive(
   place: RemotePath,
   archive: AsyncIterable<Buffer>,
@@ -35,7 +38,10 @@ export async function uploadArchive(
   } else assertSuccess(ended, stderr)
 }
 
-/** @param write receives each chunk, and resolves when ready for the next one */
+/**
+ * Downloads a folder as a tar archive.
+ * @param write receives each chunk, and resolves when ready for the next chunk
+ */
 export async function downloadArchive(
   place: RemotePath,
   write: (bytes: Buffer) => Promise<void>,
@@ -84,7 +90,7 @@ const cleanUp = ({ api, id }: RemotePath, command: string[]): Promise<unknown> =
     .run({ command })
     .catch(() => {})
 
-/** Lines of tar's stderr without the summary. */
+/** Returns the lines of tar's stderr, except for the summary. */
 const linesOf = (stderr: string): string[] =>
   stderr
     .split('\n')
@@ -96,7 +102,7 @@ function explainRefusal(error: unknown): never {
   throw addStory(
     error,
     'Copying a folder runs sh and tar in the sandbox.',
-    'Copy files one by one, which runs no command.',
+    'Copy the files one by one instead, which does not run a command.',
   )
 }
 

@@ -1,6 +1,6 @@
 /**
  * Unpacks an untrusted archive, and never writes outside the local folder.
- * Each file has a temporary name until complete. Names are latin1 strings, one character per byte.
+ * Each file has a temporary name until it is complete. Names are latin1 strings, one character per byte.
  */
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -25,9 +25,9 @@ import { posix } from 'node:path'
 import { extract, type Header } from 'tar-stream'
 import type { Skipped } from './skipped.ts'
 
-/** Same limit as Linux. */
+/** Maximum length of a path in bytes, as in Linux. */
 const maxPathBytes = 4096
-/** Error codes that stop the unpacking, because every later file would fail too. */
+/** Error codes that stop the unpacking, because every later file would also fail. */
 const fatalCodes = ['ENOSPC', 'EDQUOT']
 
 interface Unpacking {
@@ -43,7 +43,7 @@ export function unpackInto(folder: string, { setsRoot, skipped }: Unpacking) {
   const archive = extract(options as Parameters<typeof extract>[0])
   const target = new Target(Buffer.from(folder).toString('latin1'), { setsRoot, skipped })
   const done = unpackEntries()
-  // The failure may occur before anything awaits it.
+  // Prevents an unhandled rejection if unpacking fails before anything awaits it.
   done.catch(() => {})
   return {
     /** Resolves when ready for more bytes. @throws if the archive is invalid */
@@ -91,7 +91,7 @@ function namesOf({ name, linkname, pax }: Header): { path: string[]; link: strin
   return { path: partsOf(whole), link: linkpath === undefined ? (linkname ?? '') : bytesOf(linkpath) }
 }
 
-/** Treats an absolute name as relative to the target folder. */
+/** Splits an entry's name into path segments. Treats an absolute name as relative to the target folder. */
 function partsOf(name: string): string[] {
   if (name.length > maxPathBytes) throw new Error(`its name is ${name.length} bytes long`)
   const parts = name.split('/').filter((part) => part !== '' && part !== '.')
@@ -104,7 +104,10 @@ const bytesOf = (path: string): Buffer => Buffer.from(path, 'latin1')
 
 type FolderFacts = Pick<Header, 'mode' | 'mtime'>
 
-/** A folder's mode and time are set last, because writing entries needs permissions and changes the time. */
+/**
+ * A folder whose entries are being unpacked. Its mode and time are set last, because unpacking needs
+ * permissions and changes the time.
+ */
 interface OpenFolder {
   name: string
   facts?: FolderFacts
@@ -115,7 +118,7 @@ class Target {
   private readonly setsRoot: boolean
   private readonly skipped: Skipped
   private rootFacts: FolderFacts | undefined
-  /** Parents of the current entry. An archive lists a folder directly before its entries. */
+  /** Parent folders of the current entry. An archive lists a folder directly before its entries. */
   private readonly open: OpenFolder[] = []
   private temporary: string | undefined
 
@@ -213,8 +216,9 @@ class Target {
   }
 
   /**
-   * Leaves open folders that do not contain the path, and enters the others. Never follows a link.
-   * @param missing if set, missing folders are created with its mode
+   * Leaves the open folders that do not contain the path, then enters the path's remaining folders. Never
+   * follows a link.
+   * @param missing if set, missing folders are created with `missing.mode`
    */
   private enter(path: string[], missing?: { mode: number | undefined }): void {
     let depth = 0
@@ -252,7 +256,7 @@ class Target {
 const statsOf = (path: Buffer): Stats | undefined => lstatSync(path, { throwIfNoEntry: false })
 
 /**
- * True if a link's target is inside the folder, even through other links.
+ * True if a link's target is inside the folder, even if its path leads through other links.
  * `..` is allowed only at the start, because a link before `..` can point anywhere.
  */
 function staysInside(path: string, target: string): boolean {

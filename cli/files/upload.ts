@@ -6,7 +6,7 @@ import { type Progress, startTransfer } from '../core/progress.ts'
 import type { RemotePath } from './download.ts'
 import { openPipeForReading, resolveTarget } from './local-file.ts'
 
-/** Timeout in milliseconds. Equals the maximum TTL of a session. */
+/** Timeout of an upload in milliseconds, equal to the maximum TTL of a session. */
 const timeoutMs = 24 * 60 * 60 * 1000
 
 export interface UploadOptions {
@@ -64,7 +64,7 @@ function statsOf(local: string): Stats {
   }
 }
 
-/** Reads from the start for each attempt. A pipe allows only one attempt. */
+/** Reads the source from the start for each attempt. A pipe allows only one attempt. */
 function openBytes(local: string, isFile: boolean): AsyncIterable<Uint8Array> {
   let begun = false
   return {

@@ -1,4 +1,4 @@
-/** Each local connection uses its own WebSocket. */
+/** Forwards local ports. Each local connection uses its own WebSocket. */
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { carryPort, portCloseCodes, sendEof } from '../../shared/contract/port-stream.ts'
@@ -7,7 +7,7 @@ import { CliError, describeError } from '../core/errors.ts'
 import { openWebSocket } from '../core/websocket.ts'
 import type { ForwardedPort } from './ports.ts'
 
-/** Other machines cannot reach this address. */
+/** Local address to listen on, which other machines cannot reach. */
 const host = '127.0.0.1'
 
 interface Forwarding {

@@ -20,7 +20,7 @@ export function readPort(text: string, _: number, all: string[]): ForwardedPort 
   )
 }
 
-/** As with kubectl, the user may have typed a session name before the port. */
+/** Suggests --session if the user typed a session name before the port, as with kubectl. */
 function hintFor(text: string, all: string[]): string {
   const port = all.find((each) => /^(?:\d*:)?\d+$/.test(each))
   if (port !== undefined && !/[\d:]/.test(text[0]!))

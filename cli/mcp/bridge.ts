@@ -7,7 +7,7 @@ import { failure, linesOf, type Message, requestsIn, statelessVersion } from './
 
 const parseError = -32_700
 
-/** Resolves when stdin has ended and every request has a response. */
+/** Forwards messages until stdin ends. Resolves when every request has a response. */
 export async function bridge(
   connection: Connection,
   input: Readable,
@@ -38,8 +38,8 @@ export async function bridge(
   }
 
   /**
-   * Closes the call's connection. Before protocol version 2026-07-28, the notification must also be
-   * forwarded.
+   * Cancels a call by closing its connection. In protocol versions before 2026-07-28, the notification must
+   * also be forwarded.
    */
   async function cancel(message: Message): Promise<void> {
     const one = running.get(message.params?.requestId as string)

@@ -22,7 +22,7 @@ export interface Connection {
 
 /** Idle timeout in milliseconds. While a tool runs, the service sends an event every 15 s. */
 const idleTimeoutMs = 90_000
-/** Maximum number of consecutive attempts that yield no new event. */
+/** Maximum number of consecutive attempts to resume a stream without receiving a new event. */
 const maxResumes = 5
 const resumeAfterMs = 1_000
 
@@ -105,7 +105,7 @@ export function connect(api: Api): Connection {
   }
 }
 
-/** Headers that protocol version 2026-07-28 and later require. */
+/** Returns the headers required by protocol version 2026-07-28 and later. */
 function statelessHeaders(message: Message | Message[]): Record<string, string> | undefined {
   const version = statelessVersion(message)
   if (version === undefined || Array.isArray(message)) return undefined

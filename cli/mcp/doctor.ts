@@ -1,4 +1,4 @@
-/** Tests an MCP server like a client: initializes it, lists tools and runs `true` in a session. */
+/** Tests an MCP server as a client would: initializes it, lists tools and runs `true` in a session. */
 import { spawn } from 'node:child_process'
 import { PassThrough, type Readable } from 'node:stream'
 import { parseJson } from '../../shared/contract/json.ts'
@@ -27,7 +27,7 @@ export async function startPeer(command: string, args: string[], env: NodeJS.Pro
       reject(new CliError('failed', `${command} does not start: ${error.message}`)),
     )
   })
-  // An exited server is reported as a missing response.
+  // If the server has exited, the missing response is reported instead.
   child.stdin.on('error', () => {})
   const ended = new Promise((resolve) => child.once('exit', resolve))
   return {

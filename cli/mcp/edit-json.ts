@@ -5,9 +5,10 @@ import { type EntryPath, Unreadable } from './settings-file.ts'
 import type { ServerEntry } from './targets.ts'
 
 /**
+ * Returns the edited text.
  * @param entry the new entry, or undefined to remove the server
  * @param managed fields that this client manages. Other fields are preserved.
- * @throws {Unreadable} if the text cannot be parsed or has a different structure
+ * @throws {Unreadable} if the text cannot be parsed or has an unexpected structure
  */
 export function editEntry(
   text: string,
@@ -71,5 +72,8 @@ function memberOf(object: Node, key: string): Node | undefined {
   return found?.children?.[1]
 }
 
-/** Objects from getNodeValue have no prototype, so isDeepStrictEqual would never match them. */
+/**
+ * Returns a node's value with ordinary prototypes. getNodeValue omits them, so isDeepStrictEqual would never
+ * match its objects.
+ */
 const readValue = (node: Node | undefined): unknown => node && JSON.parse(JSON.stringify(getNodeValue(node)))

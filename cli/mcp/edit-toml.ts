@@ -7,9 +7,10 @@ import type { ServerEntry } from './targets.ts'
 type Table = Record<string, unknown>
 
 /**
+ * Returns the edited text.
  * @param entry the new entry, or undefined to remove the server
  * @param managed fields that this client manages. Other fields are preserved.
- * @throws {Unreadable} if the text cannot be parsed, or if no edited text contains the intended entry
+ * @throws {Unreadable} if the text cannot be parsed, or if no edit has the intended result
  */
 export function editEntry(
   text: string,
@@ -40,7 +41,7 @@ export function editEntry(
 /** @throws {Unreadable} if the file cannot be parsed */
 export const readEntry = (text: string, path: EntryPath): unknown => serversOf(read(text), path)[path.name]
 
-/** Adds or removes lines of the server's table. patch() changes values. */
+/** Adds or removes lines of the server's table. Existing values are changed later with patch(). */
 function editTables(text: string, { section, name }: EntryPath, entry?: ServerEntry, found?: Table): string {
   const eol = text.includes('\r\n') ? '\r\n' : '\n'
   const print = (values: ServerEntry) => stringify(values).trimEnd().replaceAll(/\r?\n/g, eol) + eol
@@ -79,6 +80,6 @@ function serversOf(values: Table, { section }: EntryPath): Table {
   throw new Unreadable(`${section} is not a table`)
 }
 
-/** Converts dates and large integers to strings, to compare values. */
+/** Converts dates and large integers to strings, so that values can be compared. */
 const plain = (values: Table): unknown =>
   JSON.parse(JSON.stringify(values, (_, value) => (typeof value === 'bigint' ? String(value) : value)))

@@ -17,7 +17,7 @@ import {
   targets,
 } from './targets.ts'
 
-/** A settings file of an MCP client, in one scope. */
+/** An MCP client's settings file for one scope, and the server's name in the file. */
 export interface Spot {
   target: string
   scope: TargetScope
@@ -46,7 +46,7 @@ export function fileOf(target: Target, scope: TargetScope, folders: ConfigFolder
   return files.find((file) => existsSync(file)) ?? files[0]!
 }
 
-/** Finds MCP clients' settings files. A file in both scopes is listed as `user`. */
+/** Finds MCP clients' settings files. A file that belongs to both scopes is listed as `user`. */
 export function findSpots(folders: ConfigFolders, name: string, among = scopes): Spot[] {
   return Object.entries(targets).flatMap(([key, target]) => {
     const spots = among
@@ -58,7 +58,7 @@ export function findSpots(folders: ConfigFolders, name: string, among = scopes):
   })
 }
 
-/** Reports whether two paths name the same file, which need not exist. */
+/** Returns whether two paths refer to the same file. The file does not have to exist. */
 const isSame = (one: string, other: string): boolean => placeOf(one) === placeOf(other)
 
 function placeOf(file: string): string {
@@ -76,7 +76,7 @@ export function thisServer(portable: boolean, profile: string | undefined): Serv
   return { command: process.execPath, args: [realpathSync(process.argv[1]!), ...serve] }
 }
 
-/** @throws {CliError} `usage` if the MCP client does not support the server */
+/** @throws {CliError} `usage` if the MCP client does not support this kind of server */
 export function entryFor(target: Target, server: Server): ServerEntry {
   const entry = entryOf(target, server)
   if (entry) return entry
@@ -90,7 +90,10 @@ export interface Edit {
   after: string
 }
 
-/** Does not write the file. @throws {CliError} `settings_broken` for an invalid file */
+/**
+ * Returns the file's text before and after the edit, without writing the file.
+ * @throws {CliError} `settings_broken` if the file is invalid
+ */
 export async function edit({ target, file, name }: Spot, entry: ServerEntry | undefined): Promise<Edit> {
   const client = targets[target]!
   const before = readSettings(file)
@@ -104,7 +107,7 @@ export async function edit({ target, file, name }: Spot, entry: ServerEntry | un
 }
 
 /**
- * @returns undefined if there is no entry
+ * @returns the entry, or undefined if there is no entry
  * @throws {CliError} `settings_broken` if the file cannot be read
  */
 export async function read({ target, file, name }: Spot): Promise<unknown> {
@@ -117,7 +120,7 @@ export async function read({ target, file, name }: Spot): Promise<unknown> {
 
 const editorOf = (file: string) => (isToml(file) ? import('./edit-toml.ts') : import('./edit-json.ts'))
 
-/** Compares only the fields that Sandlot manages. */
+/** Returns whether an entry is up to date. Compares only the fields that Sandlot manages. */
 export function isCurrent(target: Target, found: unknown, entry: ServerEntry): boolean {
   if (typeof found !== 'object' || found === null) return false
   const names = managedFields(target)

@@ -32,8 +32,9 @@ export const commandLine = ({ program, args, env }: Start): string =>
   ].join(' ')
 
 /**
- * True if `mcp init` could have written the entry here.
- * Other fields are not allowed. For example, an environment variable can make Node run a different program.
+ * True if `mcp init` on this machine could have written the entry.
+ * False if there are other fields. For example, an environment variable can make Node run a different
+ * program.
  */
 export function isAsInitWrites(target: Target, entry: unknown): boolean {
   const launch = launchOf(entry)
@@ -44,5 +45,5 @@ export function isAsInitWrites(target: Target, entry: unknown): boolean {
   )
 }
 
-/** Copies own properties, so that a `__proto__` field has no effect. */
+/** Copies an entry's own properties, so that a `__proto__` field has no effect. */
 const membersOf = (entry: unknown): Record<string, unknown> => ({ ...(entry as Record<string, unknown>) })

@@ -11,11 +11,11 @@ export interface EntryPath {
   name: string
 }
 
-/** Explains why a settings file cannot be edited. */
+/** Thrown if a settings file cannot be edited. The message states the reason. */
 export class Unreadable extends Error {}
 
 /**
- * @returns undefined if the file does not exist
+ * @returns the text, or undefined if the file does not exist
  * @throws {CliError} `settings_broken` if the file cannot be read
  */
 export function readSettings(file: string): string | undefined {
@@ -28,7 +28,7 @@ export function readSettings(file: string): string | undefined {
   }
 }
 
-/** Modes of new files. A project's file is shared. */
+/** Modes of new files. Other users can read a project's file, because projects are shared. */
 const newModes: Record<TargetScope, number> = { user: 0o600, project: 0o644 }
 
 /**

@@ -16,18 +16,22 @@ export type ServerEntry = Record<string, unknown>
 
 export interface Target {
   title: string
-  /** Key of the object with the servers. Default: `mcpServers`. */
+  /** Key of the object that contains the servers. Default: `mcpServers`. */
   section?: string
-  /** Possible paths. Uses the first existing file, or the first path. */
+  /**
+   * Returns the possible paths of a project's settings. The first existing file is used, or else the first
+   * path.
+   */
   project?: (folders: ConfigFolders) => string[]
   user: (folders: ConfigFolders) => string[]
-  /** Entry for a local server. Default fields: `command` and `args`. */
+  /** Returns the entry for a local server. Default fields: `command` and `args`. */
   local?(server: LocalServer): ServerEntry
   /**
-   * Entry for an HTTP server. Undefined for clients that cannot read the key from an environment variable.
+   * Returns the entry for an HTTP server. Undefined for clients that cannot read the key from an environment
+   * variable.
    */
   http?(url: string): ServerEntry
-  /** Additional fields that Sandlot manages. All others belong to the user. */
+  /** Additional fields that Sandlot manages. All other fields belong to the user. */
   moreManaged?: string[]
 }
 
@@ -112,7 +116,7 @@ export const sectionOf = ({ section = 'mcpServers' }: Target): string => section
 
 export const isToml = (file: string): boolean => file.endsWith('.toml')
 
-/** Returns undefined for an HTTP server that the MCP client does not support. */
+/** Returns the entry for a server, or undefined for an HTTP server that the MCP client does not support. */
 export const entryOf = ({ local, http }: Target, server: Server): ServerEntry | undefined =>
   'url' in server ? http?.(server.url) : (local?.(server) ?? { ...server })
 

@@ -11,8 +11,8 @@ import type { Ui } from './ui.ts'
 const maxRemembered = 100
 
 /**
- * If no command can be run, the prompt still opens and shows the error. Typed keys then do not act on the
- * page.
+ * Opens a prompt for a command. If no command can be run, the prompt still opens and shows the error, so that
+ * typed keys do not act on the page.
  */
 export function askCommand(ui: Ui): void {
   const state = ui.store.get()

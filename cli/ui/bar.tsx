@@ -6,7 +6,7 @@ interface Props {
   color: string
 }
 
-/** Hidden from screen readers, because the caller shows the value as text. */
+/** Draws a bar. It is hidden from screen readers, because the caller shows the value as text. */
 export const Bar = ({ fraction, width, color }: Props) => {
   const full = Math.round(Math.max(0, Math.min(1, fraction)) * width)
   return (

@@ -1,4 +1,4 @@
-/** Command lines that are equivalent to keys, or undefined if nothing is selected. */
+/** Returns the command lines equivalent to the picker's keys, or undefined if nothing is selected. */
 import { selectedRow } from './files.ts'
 import type { Row } from './folder.ts'
 import { isOpenTerminal, selectedCommand } from './outputs.ts'
@@ -24,7 +24,9 @@ export function onSession(state: State, words: string[], rest: string[] = []): s
   return session && [...words, '-s', session.id, ...rest]
 }
 
-/** Returns `attach` for a running terminal, or `exec` to repeat the command. */
+/**
+ * Returns the arguments of `attach` for a running terminal, or of `exec` to run the selected command again.
+ */
 export function rerunArguments(state: State): string[] | undefined {
   const command = selectedCommand(pageOf(state) as SessionPage)
   if (command && isOpenTerminal(command)) return onSession(state, ['attach'], [command.id])
@@ -36,7 +38,7 @@ export function rowInFront(state: State): Row | undefined {
   return page.at === 'session' ? selectedRow(page) : undefined
 }
 
-/** Arguments are text, so a name that is not UTF-8 cannot be one. */
+/** False for names that are not UTF-8, because they cannot be passed as arguments. */
 const isArgument = ({ entry }: Row): boolean => entry.name_base64 === undefined
 
 export function viewArguments(state: State): string[] | undefined {

@@ -17,7 +17,7 @@ export interface Terminal {
   quit(code: number): void
 }
 
-/** Sends the first requests before anything is drawn. */
+/** Creates the picker, and sends the first requests before anything is drawn. */
 export async function createUi(settings: Settings, terminal: Terminal): Promise<Ui> {
   const store = createStore(firstState, keepSelection)
   let suspend = (use: () => Promise<void>) => use()
@@ -61,7 +61,10 @@ export async function createUi(settings: Settings, terminal: Terminal): Promise<
   return ui
 }
 
-/** Resets colors, character set and scroll region. Moves the cursor to column 1, where Ink expects it. */
+/**
+ * Returns a sequence that resets colors, the character set and the scroll region. Moves the cursor to column
+ * 1, where Ink expects it.
+ */
 const resetSequence = (columns: number): string =>
   `\u001b[m\u001b(B\u000f\u001b7\u001b[r\u001b8${' '.repeat(Math.max(0, columns - 1))}\r`
 

@@ -11,7 +11,7 @@ export function describeDestroyed(session: Sandbox): string {
 
 type ExecOutcome = Pick<ExecSummary, 'status' | 'exit_code' | 'signal' | 'reason'>
 
-/** Symbol and text, so that neither depends on color. */
+/** Returns a symbol and text for a status, so that the meaning does not depend on color. */
 export function describeStatus({ status, exit_code, signal, reason }: ExecOutcome): {
   sign: string
   text: string

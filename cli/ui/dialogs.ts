@@ -12,7 +12,7 @@ export const openPrompt = ({ store }: Ui, form: Form): void =>
 export const openConfirm = ({ store }: Ui, question: string, onYes: () => void): void =>
   store.set({ dialog: { kind: 'confirm', question, onYes }, notice: undefined })
 
-/** Ignores all keys except Enter and Esc. */
+/** Shows a message until Enter or Esc is pressed. All other keys are ignored. */
 export const showAndWait = ({ store }: Ui, text: string): void =>
   store.set({ dialog: { kind: 'message', text }, notice: undefined })
 
@@ -26,7 +26,7 @@ export function changeForm({ store }: Ui, form: Form): void {
   if (dialog?.kind === 'form') store.set({ dialog: { ...dialog, form } })
 }
 
-/** Closes the form after the action. If the action fails, the form stays open and shows the error. */
+/** Runs an action, then closes the form. If the action fails, the form stays open and shows the error. */
 export async function whileBusy(ui: Ui, what: string, action: () => Promise<void>): Promise<void> {
   const asked = formOf(ui.store.get())
   if (!asked) return

@@ -1,4 +1,4 @@
-/** Text that is edited with the keys of readline. */
+/** Text edited with readline's key bindings. */
 export interface Line {
   text: string
   /** Cursor position in code points. */
@@ -7,7 +7,7 @@ export interface Line {
 
 export const lineOf = (text: string): Line => ({ text, at: [...text].length })
 
-/** Returns undefined for keys that do not edit. */
+/** Returns the line after a key press, or undefined if the key does not edit. */
 export function editLine({ text, at }: Line, key: string): Line | undefined {
   const points = [...text]
   const keep = (from: number, to: number) => points.toSpliced(from, to - from).join('')

@@ -18,7 +18,7 @@ export function showFiles(ui: Ui): void {
   if (page && !page.folder.entries) openFolder(ui, page, page.folder)
 }
 
-/** If the folder cannot be read, shows the previous folder again. */
+/** Opens a folder. If the folder cannot be read, shows the previous folder again. */
 function openFolder(ui: Ui, page: SessionPage, folder: Folder): void {
   const change = (change: (open: Folder) => Folder) =>
     changePage(ui, page, ({ folder: open }) => (open.path === folder.path ? { folder: change(open) } : {}))
@@ -66,7 +66,7 @@ export function enter(ui: Ui) {
   })
 }
 
-/** Rejects names that are not UTF-8. The service replaces invalid bytes, so the path would be wrong. */
+/** Rejects names that are not UTF-8. The service replaces their invalid bytes, so the path would be wrong. */
 function assertUtf8(id: string, { entry, path }: Row): void {
   if (entry.name_base64 === undefined) return
   const copy = shellLine('sandlot', 'cp', `${id}:${posix.dirname(path)}`, '.')

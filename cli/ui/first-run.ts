@@ -103,7 +103,7 @@ const ask = (ui: Ui, form: Form, escWord = 'back') =>
 
 const profileOf = ({ settings: { profile } }: Ui) => (profile === undefined ? {} : { profile })
 
-/** The typed address and key override flags and environment variables. */
+/** Connects with the typed address and key, which override flags and environment variables. */
 function enter(ui: Ui, url: string, apiKey: string): void {
   if (formOf(ui.store.get())) closeDialog(ui)
   ui.connect(new Settings({ ...profileOf(ui), url, apiKey }))

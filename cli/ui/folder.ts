@@ -6,12 +6,12 @@ export interface Folder {
   /** Undefined until loaded. */
   entries: FileEntry[] | undefined
   isCut: boolean
-  /** If no row has this key, the first row is selected. */
+  /** Key of the selected row. If no row has this key, the first row is selected. */
   selected: string | undefined
 }
 
 export interface Row {
-  /** Unique even for names that are not UTF-8. */
+  /** Unique key of the row, even if its name is not UTF-8. */
   key: string
   path: string
   entry: FileEntry

@@ -15,11 +15,11 @@ export interface Form {
   fields: Field[]
   at: number
   error: string | undefined
-  /** Label of the running action. Until it ends, all keys except Esc are ignored. */
+  /** Label of the running action. Until the action ends, all keys except Esc are ignored. */
   busy: string | undefined
   enterWord: string
   escWord: string
-  /** Earlier values for the up and down keys. */
+  /** Earlier values, which the up and down keys recall. */
   past?: History
   onChange?: (values: Record<string, string>) => void
   onSubmit: (values: Record<string, string>) => void
@@ -27,9 +27,9 @@ export interface Form {
 }
 
 export interface History {
-  /** Newest last. */
+  /** Earlier values, newest last. */
   lines: string[]
-  /** Index of the shown line. `lines.length` for the line being typed. */
+  /** Index of the line shown, or `lines.length` for the line being typed. */
   at: number
   typed: string
 }

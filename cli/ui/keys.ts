@@ -1,4 +1,4 @@
-/** The picker's keys, for key handling, help, hints and equivalent commands. */
+/** The picker's keys, used for key handling, help, hints and equivalent commands. */
 
 import { shellLine } from '../../shared/contract/shell-words.ts'
 import { askCommand } from './ask-command.ts'
@@ -33,21 +33,21 @@ import { pageOf, type State, sessionInFront } from './state.ts'
 import { suspendPicker } from './suspend.ts'
 import type { Ui } from './ui.ts'
 
-/** The session page counts as two pages, one per tab. */
+/** Where keys apply. Each tab of the session page counts as a separate page. */
 export type Where = 'first-run' | 'list' | 'commands' | 'files' | 'output'
 
 export interface Key {
-  /** Names as in `press.ts`. */
+  /** Key names, as defined in `press.ts`. */
   keys: string[]
   shown: string
   label: string
-  /** Short label for the key hints. Keys without one are not listed there. */
+  /** Short label for the key hints. Keys without a label are omitted from the hints. */
   short?: string
   where: Where[]
   run(ui: Ui): void
   /** Whether the key applies in this state. Default: always. */
   applies?(state: State): boolean
-  /** Equivalent `sandlot` arguments. */
+  /** Returns the arguments of the equivalent `sandlot` command. */
   commandLine?(state: State): string[] | undefined
 }
 
@@ -334,7 +334,7 @@ export function commandLines(state: State): { key: Key; text: string }[] {
   })
 }
 
-/** Preselects the page's own line, so that pressing `c` twice copies it. */
+/** Asks which command line to copy. Preselects the page's own line, so that pressing `c` twice copies it. */
 function askWhichLine({ store }: Ui): void {
   const at = commandLines(store.get()).findIndex(({ key }) => key.keys.includes('c'))
   store.set({ dialog: { kind: 'copy', at: Math.max(0, at) }, notice: undefined })

@@ -5,9 +5,12 @@ import { isOn } from './pages.ts'
 import type { State } from './state.ts'
 import type { Ui } from './ui.ts'
 
-/** Milliseconds between scrolling and the next request. */
+/** Milliseconds to wait after scrolling before the next request. */
 const restMs = 150
-/** Reload interval of the selected session in milliseconds. Others are loaded only once. */
+/**
+ * Reload interval for the selected session in milliseconds. The commands of other sessions are loaded only
+ * once.
+ */
 const againMs = commandsMs
 
 export function watchLastCommands(ui: Ui) {
@@ -29,7 +32,10 @@ export function watchLastCommands(ui: Ui) {
     wait(pauseMs)
   }
 
-  /** The picker uses at most a quarter of the account's rate limit. */
+  /**
+   * Returns whether another request is allowed. These requests use at most a quarter of the account's rate
+   * limit.
+   */
   function mayAsk(): boolean {
     recent = recent.filter((at) => Date.now() - at < 60_000)
     const { account } = ui.store.get()
@@ -60,14 +66,14 @@ export function watchLastCommands(ui: Ui) {
   }
 }
 
-/** Returns milliseconds before the next request. */
+/** Loads the last command of a session. Returns the milliseconds to wait before the next request. */
 async function ask({ api, store }: Ui, id: string): Promise<number> {
   try {
     const { data } = await api.call('listExecs', { params: { id }, query: { limit: 1 } })
     store.set(({ lastCommands }) => ({ lastCommands: new Map(lastCommands).set(id, data[0] ?? null) }))
     return 0
   } catch (error) {
-    // The column is optional, and the list reports an unavailable service.
+    // Not reported here: the column is optional, and the list reports that the service is unavailable.
     const seconds = Number(describeError(error).details.retry_after)
     return Number.isFinite(seconds) ? seconds * 1000 : restMs * 10
   }

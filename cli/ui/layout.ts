@@ -2,12 +2,15 @@
 import { pageOf, type State, sessionInFront } from './state.ts'
 import { oneLine, wrapWords } from './text.ts'
 
-/** Minimum columns of a wide screen. Narrower ones stack views and omit columns. */
+/**
+ * Minimum width of a wide screen in columns. On narrower screens, views are stacked and table columns are
+ * omitted.
+ */
 const wideColumns = 72
 
 export const isWide = ({ size }: State): boolean => size.columns >= wideColumns
 
-/** One or two rows for the account and its limits, and one for the line. */
+/** Number of rows for the account, its limits, and the dividing line below them. */
 const headerRows = (state: State): number => (isWide(state) ? 1 : 2) + 1
 
 const maxNoticeRows = 3
@@ -19,9 +22,12 @@ export function noticeLines({ notice, size }: State): string[] {
 }
 
 const maxTroubleRows = 3
-/** Maximum length of the text before the reason for a failed refresh. */
+/** Maximum length of the message that precedes the reason for a failed refresh. */
 const troubleHead = '! Service unavailable since 00:00:00 (59m), retrying. '.length
-/** The first row follows the message on the same line, and is empty if nothing fits there. */
+/**
+ * Returns the reason for a failed refresh, wrapped into rows. The first row continues the message's line, and
+ * is empty if the reason does not fit.
+ */
 export function troubleRows({ trouble, size }: State): string[] {
   if (trouble === undefined) return []
   const reason = oneLine(trouble.message)
@@ -35,7 +41,7 @@ export function troubleRows({ trouble, size }: State): string[] {
   ]
 }
 
-/** Rows between a page's head and the lines at the bottom. */
+/** Number of rows between a page's header and the lines at the bottom. */
 export function bodyRows(state: State): number {
   const page = pageOf(state)
   const head = page.at === 'session' ? sessionHeadRows(state) : page.at === 'list' ? headerRows(state) : 2
@@ -49,7 +55,7 @@ export function bodyRows(state: State): number {
 const promptRows = ({ dialog }: State): number =>
   dialog?.kind === 'form' && (dialog.form.error !== undefined || dialog.form.busy !== undefined) ? 2 : 1
 
-/** Rows for the name and time left, the details, and the tabs. */
+/** Number of rows for the name and remaining time, the details, and the tabs. */
 const sessionHeadRows = (state: State): number => 2 + factRows(state)
 
 export function factRows(state: State): number {
@@ -57,6 +63,6 @@ export function factRows(state: State): number {
   return (state.size.rows < 16 ? 1 : 3) + ended
 }
 
-/** Rows for sessions, without column titles and details. */
+/** Number of rows available for sessions, excluding the column titles and the details. */
 export const listRows = (state: State): number => Math.max(1, bodyRows(state) - 1 - detailRows(state))
 export const detailRows = (state: State): number => (!isWide(state) && sessionInFront(state) ? 1 : 0)

@@ -66,7 +66,10 @@ function headOf({ showsDestroyed, filter }: State, widths: Widths): string {
   ].join(' ')
 }
 
-/** For example `3 of 100+`. The plus means that the service has more sessions. */
+/**
+ * Returns the position of the selection, such as `3 of 100+`. The plus means that the service has more
+ * sessions.
+ */
 function placeOf({ showsDestroyed, destroyedFrom }: State, at: number, count: number): string {
   return count === 0 ? '' : `${at + 1} of ${count}${showsDestroyed && destroyedFrom ? '+' : ''}`
 }

@@ -10,7 +10,7 @@ import type { Ui } from './ui.ts'
 
 /** Timeout of the picker's requests, in milliseconds. */
 export const answerMs = 20_000
-/** Milliseconds between lists of a session's commands. */
+/** Milliseconds between two requests for a session's list of commands. */
 export const commandsMs = 10_000
 /** Maximum number of requests per refresh for sessions that are no longer active. */
 const maxReloads = 5
@@ -24,7 +24,7 @@ export function listActive({ api }: Ui): Promise<Sandbox[]> {
   )
 }
 
-/** Requests the reason why sessions ended if they are no longer active. */
+/** Stores the active sessions. For sessions that are no longer active, requests the reason why they ended. */
 export async function takeActive(ui: Ui, active: Sandbox[]): Promise<void> {
   const { store } = ui
   const before = store.get().sessions
@@ -39,7 +39,7 @@ export async function takeActive(ui: Ui, active: Sandbox[]): Promise<void> {
   }
 }
 
-/** A destroyed session stays destroyed, because the response may be older. */
+/** Stores sessions. A destroyed session stays destroyed, because the response may be outdated. */
 export function putSessions({ store }: Ui, fresh: Sandbox[]): void {
   const sessions = new Map(store.get().sessions)
   for (const session of fresh) {
@@ -77,8 +77,8 @@ export async function loadDestroyed(ui: Ui): Promise<void> {
 }
 
 /**
- * Refreshes the open session's commands less often than sessions, because listing commands counts toward the
- * exec rate limit.
+ * Refreshes the open session's commands. Does so less often than for the list of sessions, because listing
+ * commands counts toward the exec rate limit.
  * @param isAsked whether the user requested the refresh
  */
 export async function refreshPage(ui: Ui, isAsked: boolean): Promise<void> {

@@ -47,7 +47,7 @@ function moveInSession(ui: Ui, state: State, page: SessionPage, step: Step): voi
   changePage(ui, page, { folder: { ...page.folder, selected: all[target(step, at, all.length, rows)]?.key } })
 }
 
-/** At the end, the page follows new output. */
+/** Scrolls the output. At the end of the output, the page follows new output. */
 function scrollOutput(ui: Ui, state: State, page: OutputPage, step: Step): void {
   const size = [state.size.columns, bodyRows(state)] as const
   const { output } = page

@@ -33,12 +33,12 @@ export class OutputTail {
     return this.lines.join('\n')
   }
 
-  /** Includes dropped lines. */
+  /** Number of lines, including dropped lines. */
   get total(): number {
     return this.dropped + this.lines.length - (this.lines.at(-1) === '' ? 1 : 0)
   }
 
-  /** Returns rows that fill the screen, from line `top` or up to the last line. */
+  /** Returns enough rows to fill the screen, starting at line `top` or ending at the last line. */
   show(top: number | 'end', width: number, height: number): Shown {
     const end = this.upTo(this.total, width, height)
     if (top === 'end' || top >= end.first) return end
@@ -49,7 +49,7 @@ export class OutputTail {
     return { first, last, rows: rows.slice(0, height) }
   }
 
-  /** Returns rows that fill the screen, up to line `last`. */
+  /** Returns enough rows to fill the screen, ending at line `last`. */
   upTo(last: number, width: number, height: number): Shown {
     let first = last + 1
     let rows: string[] = []

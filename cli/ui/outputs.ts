@@ -94,7 +94,7 @@ export function interruptOrQuit(ui: Ui) {
   if (page.isRunning) showNotice(ui, `The command in ${oneLine(nameInFront(state))} keeps running.`)
 }
 
-/** Sends no request. Does nothing until the list has been loaded. */
+/** Changes the list of commands without a request. Does nothing until the list has been loaded. */
 const changeList = (ui: Ui, id: string, change: (commands: ExecSummary[]) => ExecSummary[]): void =>
   changeOpen(ui, 'session', (page) =>
     page.id === id && page.commands ? { commands: change(page.commands) } : {},
@@ -130,13 +130,13 @@ function findOutput(ui: Ui, pageId: number): OutputPage | undefined {
   return page?.at === 'output' ? page : undefined
 }
 
-/** Does nothing if the page was closed. */
+/** Changes an output page. Does nothing if the page has been closed. */
 function changeOutput(ui: Ui, pageId: number, change: Partial<OutputPage>): void {
   const page = findOutput(ui, pageId)
   if (page) changePage(ui, page, change)
 }
 
-/** Follows until the command ends or the page is closed. */
+/** Follows the output until the command ends or the page is closed. */
 async function followOutput(ui: Ui, pageId: number): Promise<void> {
   const page = findOutput(ui, pageId)
   if (!page) return
@@ -176,7 +176,9 @@ async function followOutput(ui: Ui, pageId: number): Promise<void> {
   }
 }
 
-/** Shows the stored result of a command when following has failed, for example because the session ended. */
+/**
+ * Shows the stored result of a command after following it has failed, for example because the session ended.
+ */
 async function showResult(ui: Ui, page: OutputPage, why: CliError): Promise<void> {
   const { pageId, id, execId, output } = page
   const ended = await createRemote(ui.api, id)

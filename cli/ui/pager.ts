@@ -22,7 +22,10 @@ export function pageOutput(ui: Ui): void {
   if (page?.execId !== undefined) attempt(ui, () => openPager(ui, (signal) => readOutput(ui, page, signal)))
 }
 
-/** @throws {CliError} such as `is_directory`, if the path is a link to a folder */
+/**
+ * Shows a file in the pager.
+ * @throws {CliError} `is_directory` if the path is a link to a folder, or another error from the service
+ */
 export const pageFile = (ui: Ui, id: string, path: string): Promise<void> =>
   openPager(ui, (signal) => readFile(ui, id, path, signal))
 

@@ -16,7 +16,7 @@ export function goBack({ store }: Ui) {
   if (pages.length > 1) store.set({ pages: pages.slice(0, -1), notice: undefined })
 }
 
-/** Does nothing if the page was closed. */
+/** Changes a page. Does nothing if the page has been closed. */
 export function changePage<P extends Page>(
   { store }: Ui,
   { pageId }: P,

@@ -30,7 +30,9 @@ export function take(ui: Ui, input: string, key: InkKey): void {
   else for (const pressed of pressesOf(input, key)) press(ui, pressed)
 }
 
-/** Typed input never contains several lines, so the check also works without bracketed paste. */
+/**
+ * True if the input contains several lines, which typing never produces. Works even without bracketed paste.
+ */
 function isPasted({ store }: Ui, input: string): boolean {
   const form = formOf(store.get())
   return form?.fields[form.at]?.keepsLines === true && /[\r\n][\s\S]/.test(input)

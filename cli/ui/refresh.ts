@@ -11,10 +11,7 @@ import type { Trouble } from './state.ts'
 import type { Ui } from './ui.ts'
 
 const everyMs = 3_000
-/**
- * Ratio of the pause to the duration of a refresh. Slow refreshes therefore run at most a quarter of the
- * time.
- */
+/** After a slow refresh, the pause is this multiple of the refresh's duration, but at most {@link maxMs}. */
 const restFactor = 3
 const maxMs = 15_000
 /** Milliseconds until a missing response is reported. */
@@ -65,7 +62,7 @@ async function refresh(ui: Ui, isAsked: boolean): Promise<void> {
       api.call('getAccount', { timeoutMs: answerMs }),
       listActive(ui),
     ])
-    // The settings have changed since this request.
+    // The settings have changed since the request was sent.
     if (ui.api !== api) return
     assertAccount(account)
     clearTimeout(slow)
@@ -80,7 +77,10 @@ async function refresh(ui: Ui, isAsked: boolean): Promise<void> {
   }
 }
 
-/** Checks the fields on which the views rely, because a different kind of server does not return them. */
+/**
+ * Checks that the response has the fields required by the views. A server other than Sandlot would not return
+ * them.
+ */
 function assertAccount({ concurrent, usage }: Partial<Reply<'getAccount'>>): void {
   if (concurrent && usage) return
   throw new CliError('unexpected_answer', 'The server at this address is not a Sandlot service.')

@@ -10,7 +10,7 @@ interface Props {
   width: number
 }
 
-/** For an ended session, shows how long ago it ended. */
+/** Shows the remaining time of a session, or how long ago the session ended. */
 export const RemainingTime = ({ session, now, width }: Props) => {
   const { state, created_at, expires_at, destroyed_at, destroy_reason } = session
   if (state === 'destroyed') {

@@ -9,7 +9,7 @@ import { nameOf } from './state.ts'
 import { oneLine } from './text.ts'
 import { showAge } from './time.ts'
 
-/** Column widths in cells. 0 omits the column. */
+/** Column widths in terminal cells. A width of 0 omits the column. */
 export interface Widths {
   name: number
   image: number
@@ -20,7 +20,7 @@ export interface Widths {
 }
 
 /**
- * Narrow screens keep only the columns needed to choose a session.
+ * Returns the column widths. Narrow screens show only the columns needed to choose a session.
  * @param longestImage length of the longest image name, which wide screens show in full
  */
 export function widthsFor(columns: number, longestImage: number): Widths {
@@ -45,7 +45,7 @@ export function widthsFor(columns: number, longestImage: number): Widths {
 
 interface Props {
   session: Sandbox
-  /** Null if there is none, undefined until loaded. */
+  /** Null if no command has been run, undefined until loaded. */
   lastCommand: ExecSummary | null | undefined
   isSelected: boolean
   /** Whether commands use this session by default. */

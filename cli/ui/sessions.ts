@@ -118,7 +118,7 @@ export function copyId(ui: Ui): void {
   if (session) copy(ui, shellWord(session.id))
 }
 
-/** OSC 52 sets the clipboard of the user's machine, even over SSH. */
+/** Copies text with OSC 52, which sets the clipboard of the user's machine, even over SSH. */
 export function copy(ui: Ui, text: string): void {
   ui.signal(`\u001b]52;c;${Buffer.from(text).toString('base64')}\u0007`)
   showNotice(ui, `Copied: ${text}`)

@@ -31,7 +31,10 @@ export async function openShell(ui: Ui): Promise<void> {
   }
 }
 
-/** @param opening set for a new shell, which first receives keys typed while it was opening */
+/**
+ * Connects the terminal to a command.
+ * @param opening set for a new shell, which first receives the keys typed while the shell was opening
+ */
 export async function attachHere(ui: Ui, remote: Remote, execId: string, opening?: Opening): Promise<void> {
   const { attachTerminal, attachHint } = await import('../exec/terminal.ts')
   const isNew = opening !== undefined
@@ -75,7 +78,7 @@ async function startShell(ui: Ui, remote: Remote, { id, name }: Sandbox): Promis
   }
 }
 
-/** Looks up the file, because running a command would add it to the list of commands. */
+/** Checks for /bin/bash with a file request, because a command would appear in the list of commands. */
 async function hasBash({ api }: Ui, id: string): Promise<boolean> {
   try {
     await api.call('listFiles', { params: { id }, query: { path: '/bin/bash' } })

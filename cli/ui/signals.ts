@@ -29,7 +29,7 @@ export function takeSignals({ restore, stop, drawAgain }: Screen) {
   }
   take()
   return {
-    /** Removes the signal handlers, because the other program handles Ctrl-C. */
+    /** Runs another program without the picker's signal handlers, because that program handles Ctrl-C. */
     async leaveTo<T>(use: () => Promise<T>): Promise<T> {
       process.on('SIGINT', ignore)
       release()

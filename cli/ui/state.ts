@@ -7,12 +7,12 @@ import type { OutputTail } from './output-tail.ts'
 
 export interface State {
   size: { rows: number; columns: number }
-  /** The last one is shown, and Esc closes it. */
+  /** Stack of open pages. The last page is shown, and Esc closes it. */
   pages: Page[]
   dialog: Dialog | undefined
   notice: Notice | undefined
   address: string | undefined
-  /** Session that commands use by default: id or name. */
+  /** Id or name of the session that commands use by default. */
   chosen: string | undefined
 
   account: Account | undefined
@@ -21,20 +21,20 @@ export interface State {
   /** Cursor of the next page of destroyed sessions: undefined before the first page, null after the last. */
   destroyedFrom: string | null | undefined
   isLoadingMore: boolean
-  /** Null if the session has none. */
+  /** Last command by session id. Null if the session has no commands. */
   lastCommands: ReadonlyMap<string, ExecSummary | null>
   trouble: Trouble | undefined
 
   showsDestroyed: boolean
   filter: string
-  /** Commands that the user ran, newest last. */
+  /** Commands run by the user, by session id, newest last. */
   ran: ReadonlyMap<string, string[]>
   opening: Opening | undefined
   selected: string | undefined
 }
 
 export interface Trouble {
-  /** False if the service rejected the request. */
+  /** Whether the service is unavailable. False if the service rejected the request. */
   isUnavailable: boolean
   since: number
   message: string
@@ -53,7 +53,7 @@ export interface Notice {
 
 export type Page = FirstRunPage | ListPage | SessionPage | OutputPage
 interface AnyPage {
-  /** Stays the same when the rest of the page changes. */
+  /** Identifies the page. Stays the same when other fields of the page change. */
   pageId: number
 }
 export interface FirstRunPage extends AnyPage {
@@ -146,7 +146,9 @@ function list(sessions: Sessions, showsDestroyed: boolean, filter: string): Sand
 
 const order = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)
 
-/** Keeps the same session selected. If it leaves the list, selects the session in its place. */
+/**
+ * Keeps the same session selected. If that session leaves the list, selects the session that takes its place.
+ */
 export function keepSelection(state: State, before: State): State {
   const isSame = (['sessions', 'showsDestroyed', 'filter', 'selected'] as const).every(
     (key) => state[key] === before[key],
@@ -158,7 +160,7 @@ export function keepSelection(state: State, before: State): State {
   return { ...state, selected: listed[Math.min(row, listed.length - 1)]!.id }
 }
 
-/** Returns the first row if the filter has changed. */
+/** Returns the row of the previous selection, or the first row if the filter has changed. */
 const rowBefore = ({ filter, selected }: State, before: State): number =>
   filter === before.filter ? listedSessions(before).findIndex(({ id }) => id === selected) : 0
 

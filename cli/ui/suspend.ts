@@ -16,7 +16,7 @@ export function suspendPicker(ui: Ui): void {
 }
 
 /**
- * Redraws the screen after `fg`. Another process suspended the picker, and the shell has since written to the
- * screen.
+ * Redraws the screen after `fg` if another process suspended the picker. The shell has written to the screen
+ * in the meantime.
  */
 export const drawAgain = (ui: Ui): void => attempt(ui, () => ui.handOver(async () => {}))

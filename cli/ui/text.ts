@@ -51,12 +51,12 @@ export function shorten(text: string, width: number): string {
 const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
 
 /**
- * Splits a line into rows. wrap-ansi would normalize characters (NFC).
+ * Splits a line into rows. Does not use wrap-ansi, which would normalize characters (NFC).
  * @returns at least one row
  */
 export function wrap(line: string, width: number): string[] {
   if (width < 1) return ['']
-  // Most lines are ASCII, and there may be thousands.
+  // A fast path, because most lines are ASCII and there may be thousands of them.
   if (isAscii(line)) {
     if (line.length <= width) return [line]
     return Array.from({ length: Math.ceil(line.length / width) }, (_, row) =>
@@ -80,7 +80,7 @@ export function wrap(line: string, width: number): string[] {
         row = ''
         filled = 0
       }
-      // A wide character does not fit on one column.
+      // A wide character does not fit into one column.
       part += cells > width ? '\ufffd' : segment
       filled += Math.min(cells, width)
     }
@@ -92,8 +92,8 @@ export function wrap(line: string, width: number): string[] {
 const isAscii = (text: string): boolean => /^[\x20-\x7e]*$/.test(text)
 
 /**
- * Splits text into graphemes. A combining mark may follow the last ASCII letter, so the letter is segmented
- * with the mark.
+ * Splits text into graphemes. The last ASCII letter before other text is segmented with that text, which may
+ * start with a combining mark.
  */
 function* segmentsOf(text: string): Generator<string> {
   for (const [run] of text.matchAll(/[\x20-\x7e]+(?=[\x20-\x7e]|$)|[\x20-\x7e]?[^\x20-\x7e]+/g)) {

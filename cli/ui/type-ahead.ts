@@ -6,7 +6,7 @@ import type { Ui } from './ui.ts'
 
 export interface Press {
   key: string
-  /** Empty for keys without text. */
+  /** Empty for keys that do not produce text, such as the arrow keys. */
   text: string
 }
 
@@ -22,7 +22,7 @@ export function finishOpening(ui: Ui, opening: Opening): void {
   if (isOpening(ui, opening)) ui.store.set({ opening: undefined })
 }
 
-/** Esc and Ctrl-C cancel the opening and discard the typed keys. */
+/** Stores a typed key. Esc and Ctrl-C cancel the opening of the program and discard the typed keys. */
 export function typeAhead(ui: Ui, opening: Opening, { key, text }: Press): void {
   if (key !== 'escape' && key !== 'ctrl+c') {
     opening.typed += text === '' ? bytesOf(key) : text
@@ -32,7 +32,7 @@ export function typeAhead(ui: Ui, opening: Opening, { key, text }: Press): void 
   showNotice(ui, `The ${opening.program} was not opened.`)
 }
 
-/** Also resolves if loading has failed or the user has cancelled. */
+/** Resolves when the sessions are loaded. Also resolves if loading fails or the user cancels. */
 export function untilSessionsLoaded({ store }: Ui, opening: Opening): Promise<void> {
   const isSettled = ({ sessions, trouble, opening: now }: State) =>
     sessions !== undefined || trouble !== undefined || now !== opening

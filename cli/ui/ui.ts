@@ -6,7 +6,7 @@ import type { Store } from './store.ts'
 
 export interface Ui {
   store: Store<State>
-  /** Uses the current settings. `connect` replaces this client. */
+  /** API client with the current settings. `connect` replaces this client. */
   api: Api
   settings: Settings
   refresh(): void

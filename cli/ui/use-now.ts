@@ -2,8 +2,8 @@ import { useEffect, useState } from 'react'
 import { serviceNow } from '../core/times.ts'
 
 /**
- * The service's time, updated every second. A screen reader reads each change aloud, so it updates every 30
- * s.
+ * Returns the service's time, updated every second. A screen reader reads each change aloud, so for screen
+ * readers the time is updated every 30 s.
  */
 export function useNow(isReadAloud: boolean): number {
   const [now, setNow] = useState(serviceNow)

@@ -1,6 +1,6 @@
 import { useRef } from 'react'
 
-/** Scrolls only as far as needed to show the selection. */
+/** Returns the visible part of a list. Scrolls only as far as needed to show the selection. */
 export function useWindow<T>(all: T[], rows: number, isSelected: (each: T) => boolean) {
   const topBefore = useRef(0)
   const at = Math.max(0, all.findIndex(isSelected))

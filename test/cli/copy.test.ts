@@ -201,7 +201,7 @@ test('`cp` reports why each copy failed', async () => {
   await fails([':a-folder', join(folder, 'big')], 1, 'is a file')
   await fails([folder, ':/proc/none'], 1, 'The folder was not copied: mkdir:')
   await user.run(['allowlist', 'set', 'ls'])
-  await fails([folder, ':x'], 1, 'Copy files one by one')
+  await fails([folder, ':x'], 1, 'Copy the files one by one')
   await fails([join(folder, 'sub', 'run'), ':x'], 0, '')
   await user.run(['allowlist', 'clear', '--yes'])
 })

@@ -49,7 +49,10 @@ async function confirmIntent({ options, ask }: Invocation<Options>, email: strin
   if (typed.trim().toLowerCase() !== email) throw new CliError('failed', otherwise)
 }
 
-/** Returns undefined if the saved key is not in use. */
+/**
+ * Returns the id of the saved key's account. Returns undefined if a different key is in use, or if the
+ * request fails.
+ */
 async function accountOfKey({ settings, api }: Invocation<Options>): Promise<string | undefined> {
   const key = await settings.findKey(await settings.baseUrl())
   if (key === undefined || key.value !== (await settings.saved()).api_key) return undefined

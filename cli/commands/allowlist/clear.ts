@@ -1,7 +1,7 @@
 import { defineCommand } from '../../core/command.ts'
 
 export const define = defineCommand({
-  notes: '\nAsks for confirmation; without a terminal it needs --yes.',
+  notes: '\nAsks for confirmation. Without a terminal, --yes is required.',
   examples: ['sandlot allowlist clear', 'sandlot allowlist clear --yes'],
   fields: ['commands'],
   handle: async ({ api, output, ask }) => {

@@ -1,7 +1,7 @@
 import type { Allowlist } from '../../../shared/contract/allowlist.ts'
 import type { Output } from '../../core/output.ts'
 
-/** Only entries go to stdout, so the output can be piped to `allowlist set --file -`. */
+/** Prints only entries on stdout, so that the output can be piped to `allowlist set --file -`. */
 export function showAllowlist(allowlist: Allowlist, output: Output): void {
   const { commands, warnings, refusals } = allowlist
   output.result(allowlist, (commands ?? []).map((entry) => `${entry}\n`).join(''))

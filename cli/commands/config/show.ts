@@ -8,12 +8,12 @@ import type { FoundSetting } from '../../core/settings.ts'
 
 export const define = defineCommand({
   declare: (command) => addSessionOption(command),
-  notes: '\nIf a value is invalid, the others are still shown, and the exit code is 2.',
+  notes: '\nIf a value is invalid, the other values are still shown, and the exit code is 2.',
   examples: ['sandlot config show', 'sandlot config show --profile work --json=base_url,api_key'],
   fields: ['base_url', 'api_key', 'session', 'file', 'profile', 'profiles'],
   handle: async ({ settings, output }) => {
     const problems: CliError[] = []
-    /** Records an error and returns undefined, so that the other settings are still shown. */
+    /** Records any error and returns undefined, so that the remaining settings are still shown. */
     async function attempt<T>(read: () => T | Promise<T>): Promise<T | undefined> {
       try {
         return await read()

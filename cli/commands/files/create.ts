@@ -22,7 +22,7 @@ export const define = defineCommand<Options>({
       .option('--from-file <file>', 'same as --from')
       .option('--overwrite', 'replace the file if it exists')
       .option('--mode <mode>', 'permissions in octal, such as 755'),
-  notes: '\nWithout --content or --from, it writes the data piped to stdin.',
+  notes: '\nWithout --content or --from, the data piped to stdin is written.',
   examples: [
     "sandlot files create notes.txt --content 'to do'",
     'sandlot files create src/main.py --from main.py --overwrite',
@@ -45,7 +45,7 @@ export const define = defineCommand<Options>({
   },
 })
 
-/** Returns the text, or a local path. `-` means stdin. */
+/** Returns the text to write, or the local path to read it from. The path `-` means stdin. */
 function readSource({ content, fromFile, from: local = fromFile }: Options) {
   if (content !== undefined && local !== undefined) {
     throw new CliError('usage', '--content and --from are mutually exclusive.')

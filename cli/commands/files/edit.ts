@@ -37,7 +37,7 @@ export const define = defineCommand<Options>({
       if (!ask.isPossible()) {
         throw new CliError(
           'usage',
-          'An editor needs a terminal and cannot open with --no-input. Pass --old and --new instead.',
+          'The editor needs a terminal, so it cannot be used with --no-input. Pass --old and --new instead.',
         )
       }
       const { editByHand } = await import('../../core/editor.ts')

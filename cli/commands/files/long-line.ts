@@ -17,7 +17,10 @@ const letters: Record<FileEntry['type'], string> = {
   character: 'c',
 }
 
-/** Returns a function that formats an entry as `ls -l` does, in columns that fit all of these entries. */
+/**
+ * Returns a function that formats an entry as `ls -l` does, with columns wide enough for all of these
+ * entries.
+ */
 export async function longLine(entries: ListedEntry[]) {
   const showSize = process.stdout.isTTY ? (await import('pretty-bytes')).default : String
   const columns = [

@@ -11,7 +11,7 @@ export const define = defineCommand<{ long?: boolean; all?: boolean; depth?: str
     addSessionOption(command)
       .argument('[path]', 'relative to /workspace, or absolute; /workspace by default')
       .option('-l, --long', 'show type, mode, owner, group, size, modification time and link targets')
-      .option('--depth <levels>', 'also list folders in the folder, down to this level; 1 by default')
+      .option('--depth <levels>', 'also list subfolders, down to this level; 1 by default')
       .option('-a, --all', 'at a terminal, include names that start with a dot'),
   notes: `
 At a terminal, names that start with a dot are omitted, and -l shows ages and rounded sizes. Without a terminal, every
@@ -43,8 +43,8 @@ name is printed, with sizes in bytes and RFC 3339 times.`,
 })
 
 /**
- * Omits names that start with a dot, and everything below them. The first entry is in the listed folder
- * itself.
+ * Omits entries whose names start with a dot, and everything below them. Relies on the first entry being
+ * directly in the listed folder.
  */
 function visible(entries: ListedEntry[]): ListedEntry[] {
   const [{ name = '', path: first = name } = {}] = entries

@@ -15,7 +15,7 @@ export const textBytes = (text: string, base64: string | undefined): Buffer =>
 export const line = (...parts: (Buffer | string)[]): Buffer =>
   Buffer.concat([...parts, '\n'].map((part) => Buffer.from(part as string)))
 
-/** Prints a note about an incomplete list. Returns the exit code. */
+/** Prints a note that the list is incomplete, and returns the exit code. */
 export function reportMore({ note }: Output, shown: string): number {
   note(`sandlot: the list is incomplete: only the first ${shown} are shown.`)
   return exitCodes.more

@@ -11,7 +11,7 @@ export const define = defineCommand<{ mode?: string; overwrite: boolean; ifMatch
         '<path>',
         'relative to /workspace, or absolute; a trailing / means the folder to put the file in',
       )
-      .option('--mode <mode>', 'permissions in octal, such as 755; by default those of the local file')
+      .option('--mode <mode>', "permissions in octal, such as 755; by default the local file's permissions")
       .option('--no-overwrite', 'fail if the file exists')
       .option('--if-match <sha256>', 'fail unless the file has this SHA-256'),
   examples: [

@@ -36,7 +36,7 @@ with a complete line; the exit code is 9 if it was cut.`,
   },
 })
 
-/** Removes an incomplete last line. Content without line breaks is unchanged. */
+/** Removes an incomplete last line. Leaves content without line breaks unchanged. */
 function endingWithLine(file: FileView): FileView {
   const bytes = Buffer.from(file.content, file.encoding)
   const end = bytes.lastIndexOf('\n') + 1

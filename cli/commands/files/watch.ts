@@ -14,7 +14,7 @@ export const define = defineCommand<{ depth?: string }>({
   declare: (command) =>
     addSessionOption(command)
       .argument('[path]', 'relative to /workspace, or absolute; /workspace by default')
-      .option('--depth <levels>', 'also watch folders in the folder, down to this level; 1 by default'),
+      .option('--depth <levels>', 'also watch subfolders, down to this level; 1 by default'),
   notes: `
 Prints a line such as "created notes.txt", "changed notes.txt" or "removed notes.txt" for each change, until Ctrl-C.
 --json prints one object per event, starting with the event "start".

@@ -15,7 +15,7 @@ export const define = defineCommand<CredentialOptions & { overlap: string; save?
         '1h',
       )
       .option('--save', 'save the new key for this client, replacing the saved one'),
-  notes: '\nPrints the new key once. It has the name, the scope and the lifetime of the old one.',
+  notes: "\nPrints the new key once. The new key has the old key's name, scope and lifetime.",
   examples: [
     'sandlot keys rotate ci --save',
     'sandlot keys rotate key_01kb0e6g8xq4r9w2t7v5m3n1ab --overlap 24h --json=key',

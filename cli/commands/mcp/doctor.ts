@@ -21,18 +21,18 @@ export const define = defineCommand<Options>({
       .addArgument(
         new Argument(
           '[target]',
-          'the client; by default all clients that have the server in their settings',
+          'the client; by default all clients whose settings contain the server',
         ).choices(Object.keys(targets)),
       )
       .addOption(
-        new Option('--scope <scope>', 'test the settings in this folder, or those of the user')
+        new Option('--scope <scope>', "test this folder's settings, or the user's settings")
           .choices(scopes)
           .default('user'),
       )
       .option('--name <name>', 'the name of the server in the settings', 'sandlot'),
   notes: `
-Starts the command in the settings, which can read your API key. Therefore the settings of a folder are tested only with
---scope project, after showing the command and asking for confirmation. A command that \`mcp init\` would not write is
+Starts the command in the settings, which can read your API key. A folder's settings are therefore tested only with
+--scope project, after you have seen and confirmed the command. A command that \`mcp init\` would not write is
 started only with --yes.`,
   examples: ['sandlot mcp doctor', 'sandlot mcp doctor claude-code --scope project'],
   handle: async (invocation) => {
@@ -73,7 +73,7 @@ async function chooseSpots({ args, options, settings, output }: Invocation<Optio
   })
 }
 
-/** By default, only user entries are tested, so a note names the project entries. */
+/** Prints a note about each project entry, because only user entries are tested by default. */
 async function nameProjects(spots: Spot[], { note }: Output): Promise<void> {
   for (const spot of spots.filter(({ scope }) => scope === 'project')) {
     const entry = await read(spot).catch(() => undefined)
@@ -113,8 +113,8 @@ async function open(invocation: Invocation<Options>, spot: Spot, entry: unknown)
 }
 
 /**
- * A project's server is untrusted and can read the API key.
- * @throws {CliError} if the user refuses
+ * Asks for permission to start a project's server, which is untrusted and can read the API key.
+ * @throws {CliError} if the user refuses, or if `mcp init` would not write the command and --yes is not set
  */
 async function requirePermission(
   { options, output, ask }: Invocation<Options>,

@@ -87,7 +87,7 @@ async function print(output: Output, { target, file, name }: Spot, entry: Server
   output.result(shown, `${text.trimEnd()}\n`)
 }
 
-/** Returns 0 if the entry is current or, with --remove, if there is no entry. */
+/** Returns 0 if the entry is up to date. With --remove, returns 0 if there is no entry. */
 async function check(output: Output, spot: Spot, entry: ServerEntry | undefined): Promise<number> {
   const state = await stateOf(spot, entry)
   output.result({ ...spot, state }, `${spot.file}: ${state}\n`)
@@ -127,7 +127,10 @@ async function chooseServer(settings: Settings, { http, portable }: Options): Pr
   return { url: `${await settings.baseUrl()}${routes.callMcp.path}` }
 }
 
-/** Notes unsaved settings. The MCP client does not start the server with this shell's environment. */
+/**
+ * Warns about unsaved settings. The MCP client might start the server without this shell's environment
+ * variables.
+ */
 async function noteMissingSettings(
   { options, settings, output }: Pick<Invocation<Options>, 'options' | 'settings' | 'output'>,
   title: string,

@@ -1,4 +1,6 @@
-/** Secret values are never arguments, because other users can see a process's arguments. */
+/**
+ * Sets a secret. The value is never passed as an argument, because other users can see a process's arguments.
+ */
 import { limits } from '../../../shared/contract/limits.ts'
 import { shellWord } from '../../../shared/contract/shell-words.ts'
 import { addSessionOption, defineCommand, type Invocation } from '../../core/command.ts'
@@ -27,7 +29,7 @@ export const define = defineCommand<Options>({
     command.allowExcessArguments().allowUnknownOption()
   },
   notes: `
-Without --from-file, it reads the value from a pipe, without a trailing newline, or prompts for it without echo.
+Without --from-file, the value is read from a pipe, without a trailing newline, or from a prompt without echo.
 The value replaces any previous one. A value of fewer than ${limits.blankedBytes} bytes is not redacted from output;
 it needs confirmation at a terminal, and --short elsewhere.`,
   examples: [
@@ -46,11 +48,14 @@ it needs confirmation at a terminal, and --short elsewhere.`,
     const body = { name: args[0]!, value, sandbox_id }
     const secret = await api.call('createSecret', { body })
     output.result(secret, `${secret.name}\n`)
-    output.aside('Commands that start from now on receive the secret.')
+    output.aside('Commands started from now on receive the secret.')
   },
 })
 
-/** @throws {CliError} `usage`. The message omits excess arguments, which might contain the value. */
+/**
+ * @throws {CliError} `usage` for NAME=VALUE or excess arguments. The message omits any text that might be the
+ * value.
+ */
 function requireNameOnly(args: string[]): void {
   const [name = '', value] = args[0]!.split(/=(.*)/s)
   if (value !== undefined) {

@@ -34,10 +34,10 @@ export const define = defineCommand<Options>({
       .option('--name <name>', 'a name for the session')
       .option(
         '--reuse',
-        'return the active session with this name, if there is one; its image and environment must be the same',
+        'return the active session with this name, if any; its image and environment must match',
       )
       .option('--ttl <duration>', 'the maximum lifetime, such as 10m; a bare number is seconds')
-      .option('--idle-timeout <duration>', 'end the session when it has been idle for this time, such as 5m')
+      .option('--idle-timeout <duration>', 'end the session after it has been idle for this long, such as 5m')
       .option('--metadata <name=value>', 'a label; may be repeated', collect)
       .option(
         '--env <name=value>',
@@ -83,7 +83,10 @@ function assertReusable({ name, rm, idempotencyKey }: Options): void {
   if (other !== undefined) throw new CliError('usage', `--reuse cannot be combined with ${other}.`)
 }
 
-/** A single argument might be a name, as in other tools. */
+/**
+ * Returns a usage error. Suggests --name for a single argument, because other tools accept a name as an
+ * argument.
+ */
 function unexpectedArguments(args: string[]): CliError {
   const words = shellLine(...args)
   const isOne = args.length === 1

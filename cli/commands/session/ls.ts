@@ -59,7 +59,7 @@ export const define = defineCommand<Options>({
     }
     const page = await api.call('listSandboxes', { query })
     const chosen = await chosenSession(settings)
-    // The first column is an id for programs, so only terminals show marks.
+    // Programs read the first column as an id, so marks are shown only at a terminal.
     const marks =
       process.stdout.isTTY && !output.quiet && page.data.some((one) => isChosen(one, chosen?.value))
     const mark = (text: string, isMarked = false) => (marks ? `${isMarked ? '*' : ' '} ${text}` : text)

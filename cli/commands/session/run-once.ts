@@ -16,9 +16,12 @@ import { noteSharedStdin } from '../../exec/shared-stdin.ts'
 import { runStreaming } from '../../exec/stream.ts'
 
 export interface Creation {
-  /** With --wait, waits out quotas and rate limits. */
+  /** Creates the session. With --wait, waits while a quota or a rate limit is exceeded. */
   create(): Promise<Reply<'createSandbox'>>
-  /** Returns undefined if no session was created. Retries a create request whose response was lost. */
+  /**
+   * Returns the session, or undefined if no session was created. If the create request's response was lost,
+   * repeats the request.
+   */
   find(): Promise<Reply<'createSandbox'> | undefined>
 }
 
@@ -74,7 +77,7 @@ async function untilReady(api: Api, id: string, output: Output): Promise<void> {
   }
 }
 
-/** Prints a note on failure instead of changing the exit code. */
+/** Destroys the session. On failure, prints a note instead of changing the exit code. */
 async function destroy(creation: Creation, api: Api, output: Output): Promise<void> {
   let id: string | undefined
   try {

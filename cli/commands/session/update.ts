@@ -15,12 +15,12 @@ export const define = defineCommand<Options>({
   declare: (command) =>
     addSessionOption(command)
       .argument('[id]', 'the session, by id or name')
-      .option('--name <name>', 'a new name; an empty one removes the name')
+      .option('--name <name>', 'a new name; an empty value removes the name')
       .option('--metadata <name=value>', 'a label; replaces all labels; may be repeated', collect)
       .option('--ttl <duration>', 'the remaining lifetime from now, such as 10m; a bare number is seconds')
       .option(
         '--idle-timeout <duration>',
-        'a new idle timeout, such as 5m; an empty one removes the timeout',
+        'a new idle timeout, such as 5m; an empty value removes the timeout',
       ),
   notes: `
 The lifetime since the session was created cannot exceed the limit of the account, see
