@@ -167,10 +167,7 @@ test('the redactor stays fast on expensive values that arrive byte by byte', asy
 const kinds: [string, (at: number) => string][] = [
   ['of one byte', () => 'a'.repeat(32 * 1024)],
   ['that begin the same', (at) => `${'a'.repeat(32 * 1024 - 1)}${String.fromCharCode(65 + at)}`],
-  [
-    'that repeat the same pattern',
-    (at) => `${'ab'.repeat(at + 1)}c`.repeat(32 * 1024).slice(0, 32 * 1024),
-  ],
+  ['that repeat the same pattern', (at) => `${'ab'.repeat(at + 1)}c`.repeat(32 * 1024).slice(0, 32 * 1024)],
   ['of line endings', (at) => `${'\n'.repeat(32 * 1024 - 1)}${String.fromCharCode(65 + at)}`],
   ['of short lines', (at) => `${String.fromCharCode(65 + at)}2345678\n`.repeat((32 * 1024) / 9)],
   ['of random characters', () => randomBytes(24 * 1024).toString('base64')],
