@@ -1,5 +1,4 @@
 /** Measures commands per second with many in flight, and the CPU time per command of API and worker. */
-
 import { cpuSeconds } from './gauges.ts'
 import { openConnection, requestBytes } from './load.ts'
 import { makeNamespace } from './namespace.ts'

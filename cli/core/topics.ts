@@ -43,7 +43,7 @@ Settings are read from these sources, in order of precedence:
 
 A saved key is sent only to the address saved with it: scheme, host and port. If --url, SANDLOT_URL or a project's .env
 file sets another address, the client uses the key from --api-key or SANDLOT_API_KEY, or from the only profile with that
-address. If there is no such key, it sends no key. sandlot doctor shows the address of each key.
+address. Otherwise, the client sends no key. sandlot doctor shows the address of each key.
 
 If no source sets the session, commands use the session saved by sandlot session use. If that session is no longer
 active, they use the only active session.

@@ -29,7 +29,7 @@ const descriptor = /^\/dev\/(fd\/\d+|std(in|out|err))$|^\/proc\/[^/]+\/fd\/\d+$/
 
 interface LocalTarget {
   path: string
-  /** `stream` stands for devices and open file descriptors. */
+  /** `stream` means a device or an open file descriptor. */
   kind: 'file' | 'pipe' | 'stream'
 }
 

@@ -140,7 +140,7 @@ async function* eventsIn(response: IncomingMessage, url: URL): AsyncGenerator<Se
   const body = await text(response)
   if (status === 202) return
   const value = parseJson(body)
-  // A JSON-RPC error with the id of a request is a response, whatever the HTTP status.
+  // A JSON-RPC error with the id of a request is a response, regardless of the HTTP status.
   const isAnswer = status === 200 || ((value as Message | undefined)?.error && (value as Message).id != null)
   if (isAnswer && value !== undefined) {
     for (const data of [value].flat() as Message[]) yield { data }

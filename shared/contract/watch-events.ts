@@ -14,5 +14,5 @@ export type WatchEvent = { id: string } & (
 /** The data of the final event if the path can be watched again. */
 export const watchInterrupted = {
   code: 'unavailable',
-  detail: 'The watch was interrupted. Watch the path again, and list it to find the changes in between.',
+  detail: 'The watch was interrupted. Watch the path again, and list it to find the changes that you missed.',
 }

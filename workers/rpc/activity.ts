@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Queries } from '../../shared/data/database.ts'
 import { recordActivity } from '../../shared/data/sandbox-writes.ts'
 import { activityIntervalSeconds } from '../../shared/data/sql.ts'
+import { OpenCounts } from '../../shared/lib/open-counts.ts'
 import type { Context } from '../../shared/platform/context.ts'
 
 const retryMs = 1_000
@@ -13,7 +14,7 @@ const retryMs = 1_000
 const steadyMs = 20_000
 
 export class Activity {
-  private readonly uses = new Map<string, number>()
+  private readonly uses = new OpenCounts()
   private readonly now: () => number
   private recordedSince: number | undefined
 
@@ -24,17 +25,12 @@ export class Activity {
 
   /** Counts a use of the sandbox. The caller must call the returned function once, at the end of the use. */
   begin(sandboxId: string): () => void {
-    this.uses.set(sandboxId, (this.uses.get(sandboxId) ?? 0) + 1)
-    return () => {
-      const left = this.uses.get(sandboxId)! - 1
-      if (left > 0) this.uses.set(sandboxId, left)
-      else this.uses.delete(sandboxId)
-    }
+    return this.uses.begin(sandboxId)
   }
 
   async record(db: Queries): Promise<void> {
     try {
-      await recordActivity(db, [...this.uses.keys()])
+      await recordActivity(db, this.uses.keys)
       this.recordedSince ??= this.now()
     } catch (error) {
       this.recordedSince = undefined

@@ -13,7 +13,7 @@ export const comment = ':\n\n'
 /** Size at which a batch of events is written. It is roughly the maximum size of an item in an output log. */
 export const maxBatchLength = 32 * 1024
 
-/** Writes a comment every 10 s. @returns a function that stops this */
+/** Writes a comment every 10 s. @returns a function that stops the comments */
 export function keepAlive(out: Writable): () => void {
   const timer = setInterval(() => out.write(comment), keepAliveMs)
   return () => clearInterval(timer)

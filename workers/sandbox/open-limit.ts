@@ -1,3 +1,4 @@
+import { OpenCounts } from '../../shared/lib/open-counts.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 
 /**
@@ -6,15 +7,9 @@ import { Problem } from '../../shared/platform/problem.ts'
  * @param detail the message of the error `rate_limited`, which the function throws at the limit
  */
 export function limitOpen(max: number, detail: string): (sandboxId: string) => () => void {
-  const open = new Map<string, number>()
+  const open = new OpenCounts()
   return (sandboxId) => {
-    const count = open.get(sandboxId) ?? 0
-    if (count >= max) throw new Problem('rate_limited', detail, { retryAfterSeconds: 1 })
-    open.set(sandboxId, count + 1)
-    return () => {
-      const left = open.get(sandboxId)! - 1
-      if (left > 0) open.set(sandboxId, left)
-      else open.delete(sandboxId)
-    }
+    if (open.of(sandboxId) >= max) throw new Problem('rate_limited', detail, { retryAfterSeconds: 1 })
+    return open.begin(sandboxId)
   }
 }

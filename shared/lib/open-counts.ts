@@ -1,0 +1,22 @@
+/** Counts how many uses of each key are open. */
+export class OpenCounts {
+  private readonly counts = new Map<string, number>()
+
+  get keys(): string[] {
+    return [...this.counts.keys()]
+  }
+
+  of(key: string): number {
+    return this.counts.get(key) ?? 0
+  }
+
+  /** Begins a use. The caller must call the returned function once, at the end of the use. */
+  begin(key: string): () => void {
+    this.counts.set(key, this.of(key) + 1)
+    return () => {
+      const left = this.of(key) - 1
+      if (left > 0) this.counts.set(key, left)
+      else this.counts.delete(key)
+    }
+  }
+}
