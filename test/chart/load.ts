@@ -18,7 +18,10 @@ export interface Load {
   stop(): Promise<void>
 }
 
-/** Runs one command per second in each sandbox, and creates a sandbox every four seconds. */
+/**
+ * Runs commands in each sandbox and creates sandboxes, one after the other, with pauses of one and four seconds.
+ * Requests that did not wait for each other would overload a slow machine, and fail for that reason alone.
+ */
 export function startLoad(account: Account, sandboxes: readonly string[], base: () => string): Load {
   const counts: Record<string, number> = {}
   const wrong: string[] = []
@@ -41,14 +44,11 @@ export function startLoad(account: Account, sandboxes: readonly string[], base: 
     if (a !== b) throw new Error(`got ${a?.slice(0, 500)}, expected ${b?.slice(0, 500)}`)
   }
 
-  const every = async (ms: number, work: () => Promise<void>) => {
-    const under = new Set<Promise<void>>()
+  const repeat = async (pauseMs: number, work: () => Promise<void>) => {
     while (!ending.signal.aborted) {
-      const one = work().finally(() => under.delete(one))
-      under.add(one)
-      await sleep(ms, undefined, { signal: ending.signal }).catch(() => {})
+      await work()
+      await sleep(pauseMs, undefined, { signal: ending.signal }).catch(() => {})
     }
-    await Promise.all(under)
   }
   const exec = (id: string) =>
     note('exec', async () => {
@@ -130,7 +130,7 @@ export function startLoad(account: Account, sandboxes: readonly string[], base: 
     throw new Error('the terminal could not be attached again')
   }
 
-  const running = Promise.all([...sandboxes.map((id) => every(1_000, () => exec(id))), every(4_000, create)])
+  const running = Promise.all([...sandboxes.map((id) => repeat(1_000, () => exec(id))), repeat(4_000, create)])
   return {
     counts,
     wrong,
