@@ -10,7 +10,7 @@ export interface Connection {
 /** @param headers additional headers */
 export function requestBytes(method: string, path: string, headers: Record<string, string> = {}): Buffer {
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
-  return Buffer.from(`${method} ${path} HTTP/1.1\r\nhost: bench\r\n${lines.join('')}\r\n`)
+  return Buffer.from(`${method} ${path} HTTP/1.1\r\nhost: localhost\r\n${lines.join('')}\r\n`)
 }
 
 /** @param url for example `http://host:port` */
