@@ -78,7 +78,7 @@ interface Dashboard {
   panels: { title: string; targets: { expr: string }[] }[]
 }
 
-test('every dashboard panel queries only metrics that the processes register', async () => {
+test('every dashboard panel queries only metrics that the API or workers register', async () => {
   const known = await registered()
   const { panels }: Dashboard = JSON.parse(readFileSync(join(chart, 'dashboard.json'), 'utf8'))
   expect(panels.length).toBeGreaterThan(5)
@@ -89,7 +89,7 @@ test('every dashboard panel queries only metrics that the processes register', a
 })
 
 describe.skipIf(!hasHelm)('the rendered alerts', () => {
-  test('alerts and the recording rule query only metrics that processes register', async () => {
+  test('alerts and the recording rule query only metrics that the API or workers register', async () => {
     const known = await registered()
     expect(alertsOf()).toHaveLength(12)
     const rules = rulesOf().groups.flatMap(({ rules }) => rules)
