@@ -134,13 +134,8 @@ describe.skipIf(!hasHelm)('the rendered alerts', () => {
     const folder = mkdtempSync(join(tmpdir(), 'sandlot-alerts-'))
     const check = (change: (rules: string) => string) => {
       writeFileSync(join(folder, 'rules.yaml'), change(dumpYaml(rulesOf())))
-      const { status, stdout, stderr } = spawnSync(
-        promtool!,
-        ['test', 'rules', join(folder, 'alerts.yaml')],
-        {
-          encoding: 'utf8',
-        },
-      )
+      const args = ['test', 'rules', join(folder, 'alerts.yaml')]
+      const { status, stdout, stderr } = spawnSync(promtool!, args, { encoding: 'utf8' })
       return { status, words: stdout + stderr }
     }
     try {

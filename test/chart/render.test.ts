@@ -27,12 +27,20 @@ const snapshotOf = (name: string) => join(root, 'test/chart/golden', name)
 /** Values that rename or label every object. They would hide the other differences. */
 const withoutRenames = ['--set', 'nameOverride=,fullnameOverride=,commonLabels=null,global.imageRegistry=']
 
-/** Replaces the dashboard, which deploy/chart/dashboard.json contains, with a placeholder. */
+/** The selector of a component, or all its labels. Nearly every object repeats them. */
+const labelsOf =
+  /^( +)app\.kubernetes\.io\/name: sandlot\n\1app\.kubernetes\.io\/component: (\w+)\n\1app\.kubernetes\.io\/instance: sandlot\n(\1app\.kubernetes\.io\/version: "[\d.]+"\n\1app\.kubernetes\.io\/managed-by: Helm\n)?/gm
+
+/** Replaces the dashboard, which deploy/chart/dashboard.json contains, and repeated labels with placeholders. */
 function templateOf(installation: string): string {
   const { stdout, stderr } = template([...valuesOf(installation), ...withoutRenames])
   expect(stderr).toBe('')
   const dashboard = readFileSync(join(chart, 'dashboard.json'), 'utf8').trim()
-  return stdout.replace(dashboard.replaceAll(/^/gm, '    '), '    # dashboard.json')
+  return stdout
+    .replace(dashboard.replaceAll(/^/gm, '    '), '    # dashboard.json')
+    .replace(labelsOf, (_, indent, component, labels) =>
+      labels ? `${indent}# labels of ${component}\n` : `${indent}# selector of ${component}\n`,
+    )
 }
 
 /** Shows added objects in full, changed objects as a patch, and removed objects by name. */

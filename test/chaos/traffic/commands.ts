@@ -89,11 +89,7 @@ export async function fed(lane: Lane): Promise<void> {
 }
 
 /** A command that prints its token on both streams and exits with a random code. */
-export function echoesToken(
-  lane: Lane,
-  kind: string,
-  key?: string,
-): { entry: CommandEntry; command: string } {
+function echoesToken(lane: Lane, kind: string, key?: string): { entry: CommandEntry; command: string } {
   const exitCode = between(lane.random, 0, 9)
   const entry = newCommand(lane, kind, { exitCode, stdout: '', stderr: '' }, { key })
   const { token } = entry

@@ -32,8 +32,7 @@ export async function lists(lane: Lane): Promise<void> {
   // The list must agree with reported results.
   for (const { id, status, exit_code } of 'ok' in listed ? listed.ok.body.data : []) {
     const reported = lane.sandbox.commands.flatMap((entry) => entry.reported).find((each) => each.id === id)
-    // A row may be updated after its exit status has been reported. checks/commands.ts compares the rows after the
-    // run.
+    // A row may be updated after its exit status has been reported. checks/commands.ts compares the rows later.
     const isLate = reported?.status === 'exited' && status !== 'exited'
     if (
       reported &&

@@ -34,7 +34,7 @@ const lateMs = 7_000
 const cleanUpEveryMs = 4_000
 const lastCleanUpMs = 60_000
 
-export interface TenantOptions {
+interface TenantOptions {
   stage: Stage
   recorder: Recorder
   account: Account
