@@ -1,5 +1,11 @@
 import { spawnSync } from 'node:child_process'
-import { CoreV1Api, KubernetesObjectApi, PatchStrategy, StorageV1Api, type V1Pod } from '@kubernetes/client-node'
+import {
+  CoreV1Api,
+  KubernetesObjectApi,
+  PatchStrategy,
+  StorageV1Api,
+  type V1Pod,
+} from '@kubernetes/client-node'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { hasCluster, images, newNamespace } from '../support/cluster.ts'
 import { eventually } from '../support/eventually.ts'

@@ -37,6 +37,7 @@ function templateOf(installation: string): string {
   expect(stderr).toBe('')
   const dashboard = readFileSync(join(chart, 'dashboard.json'), 'utf8').trim()
   return stdout
+    .replace(/^# Source: .*\n/gm, '')
     .replace(dashboard.replaceAll(/^/gm, '    '), '    # dashboard.json')
     .replace(labelsOf, (_, indent, component, labels) =>
       labels ? `${indent}# labels of ${component}\n` : `${indent}# selector of ${component}\n`,

@@ -23,7 +23,7 @@ test("exhausting a sandbox's processes, memory and disk does not slow down other
   })
 })
 
-/** Arbitrary bytes, guessed sentinels, control sequences and unusual exits. */
+/** What a hostile command prints, and the script. */
 const prints: Record<string, string> = {
   'single bytes, alternating between both streams':
     'i=0; while [ $i -lt 20000 ]; do printf a; printf b >&2; i=$((i+1)); done',

@@ -38,7 +38,20 @@ export const someName = fc
   .map((bytes) => Buffer.from(bytes.filter((byte) => byte !== 0 && byte !== 47)).subarray(0, 255))
   .filter((name) => name.length > 0 && !['.', '..'].includes(name.toString()))
 
-const characters = ['\0', '\ud83d', '\udc0e', '🐎', '\ufeff', '\ufffd', '\u2028', '\x1b[31m', 'a', "'", '\n', '\r']
+const characters = [
+  '\0',
+  '\ud83d',
+  '\udc0e',
+  '🐎',
+  '\ufeff',
+  '\ufffd',
+  '\u2028',
+  '\x1b[31m',
+  'a',
+  "'",
+  '\n',
+  '\r',
+]
 
 /** Any JavaScript string, including NUL and lone surrogates. */
 export const someText = fc.oneof(
