@@ -7,7 +7,7 @@ import { MigrationFailed } from './migrate.ts'
 const unreachable = /^(E[A-Z_]+|08...|28...|3D000|57P0.)$/
 const disconnected = /Connection terminated|Client has encountered a connection error/
 
-/** Returns whether the server may still be starting. False for a rejected user or a missing database. */
+/** Returns whether the server may still be starting, which a rejected user or a missing database rules out. */
 export const isStarting = (error: unknown): boolean =>
   !(error instanceof MigrationFailed) &&
   /^(E[A-Z_]+|57P03)$/.test((error as NodeJS.ErrnoException).code ?? '')

@@ -1,9 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/**
- * Maximum wait for a lock before a migration gives up its place in the queue and retries. Requests queue
- * behind the waiting migration, and would fail after two seconds.
- */
+/** Requests queue behind a migration that is waiting for a lock, and would fail after two seconds. */
 export const lockMs = 500
 
 const isLockConflict = (error: unknown) => /^(55P03|40P01)$/.test((error as { code?: string }).code ?? '')

@@ -1,4 +1,3 @@
-/** Applies migrations. A session-level advisory lock allows only one process to migrate at a time. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Migrator } from '@mikro-orm/migrations'
 import { makeOrm } from '../shared/data/database.ts'
@@ -20,19 +19,17 @@ export class MigrationFailed extends Error {
 }
 
 const lockPollMs = 1_000
-/**
- * Connection timeout. The first packets from a new pod can be lost, and the resolver retries a DNS query only
- * after 5 s.
- */
+/** The first packets from a new pod can be lost, and the resolver retries a DNS query only after 5 s. */
 const connectMs = 20_000
 const closeMs = 3_000
 
-export interface MigrateOptions {
+interface MigrateOptions {
   report?: Report
   list?: ListedMigration[]
 }
 
 /**
+ * Applies migrations. A session-level advisory lock allows only one process to migrate at a time.
  * @returns the names of the applied migrations
  * @throws {MigrationFailed} if a migration fails. The cause is PostgreSQL's error.
  */
@@ -97,10 +94,7 @@ interface Connection {
   executeQuery(query: object): Promise<{ rows: { locked: boolean }[] }>
 }
 
-/**
- * Polls for the lock. A blocking statement would hold a snapshot, for which a concurrent index build by the
- * lock holder would wait.
- */
+/** Polls for the lock, because a concurrent index build would wait for the snapshot of a blocking statement. */
 async function acquireLock(connection: Connection, report: Report): Promise<void> {
   const tryLock = {
     sql: `select pg_try_advisory_lock(${advisoryLocks.migrations}) as locked`,

@@ -1,7 +1,3 @@
-/**
- * Reports the progress of index builds. An index build is a single statement, so its progress is polled over
- * another connection.
- */
 import { sql } from 'kysely'
 import { openDatabase } from '../shared/data/database.ts'
 import { statement } from '../shared/data/statement.ts'
@@ -20,6 +16,7 @@ const indexes = statement()(
     from pg_stat_progress_create_index where datname = current_database()`,
 )
 
+/** Polls over another connection, because an index build is a single statement. */
 export function reportMigrationProgress(
   databaseUrl: string,
   report: (progress: string) => void,

@@ -31,9 +31,7 @@ import {
   showPublicKey,
 } from './admin/environment.ts'
 
-/**
- * Command that starts this program, for the usage text. The server image has no npm, so its command differs.
- */
+/** The server image has no npm, so its users start this program with another command. */
 const program = basename(process.argv[1] ?? '') === 'admin.ts' ? 'npm run admin --' : 'sandlot-server admin'
 
 const usage = `Usage: ${program} [--json] COMMAND
@@ -80,7 +78,7 @@ const ofAccount: Record<string, (db: Database, account: Account, values: Values)
 const withoutAccount = ['accounts', 'ready', 'keys', 'make-keys', 'public-key']
 const optionsOf: Record<string, readonly string[]> = { limits: [...limitNames, 'reset'], delete: ['yes'] }
 
-/** An error whose message is printed for the user, followed by `help`. The default exit code is 1. */
+/** A user-facing error, followed by `help`. */
 class Refusal extends Error {
   readonly code: number
   readonly help: string
@@ -139,11 +137,9 @@ async function findAccount(db: Database, given: string): Promise<Account> {
 
 function parse(args: string[]) {
   const text = { type: 'string' } as const
+  const limits = Object.fromEntries(limitNames.map((name) => [name, text]))
   const options = {
-    ...(Object.fromEntries(limitNames.map((name) => [name, text])) as Record<
-      (typeof limitNames)[number],
-      typeof text
-    >),
+    ...(limits as Record<(typeof limitNames)[number], typeof text>),
     reset: { type: 'boolean' },
     yes: { type: 'boolean' },
     json: { type: 'boolean' },

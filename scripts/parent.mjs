@@ -1,14 +1,11 @@
-/**
- * Polls for the parent's exit, because a parent killed by `kill -9` cannot stop this process. Plain
- * JavaScript for Node 20.
- */
+/** Written in plain JavaScript, so that it runs on Node 20. */
 import { isAlive } from '../shared/platform/process-stat.mjs'
 
-/** Read as early as possible, because a parent that exits before this line goes unnoticed. */
+/** Read as early as possible, because an earlier exit of the parent goes unnoticed. */
 const parent = process.ppid
 
 /**
- * Calls `gone` once when the parent or the process in SANDLOT_WATCH_PARENT exits.
+ * Calls `gone` once when the parent or the process in SANDLOT_WATCH_PARENT exits, even if it was killed by `kill -9`.
  * Does nothing in a process started by hand, which may outlive its shell.
  * @param {() => void} gone
  */

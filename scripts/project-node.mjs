@@ -1,22 +1,19 @@
-/**
- * Finds Node for the project: in node_modules or, if it is new enough, the current one. Plain JavaScript for
- * Node 20.
- */
+/** Finds Node for the project. Written in plain JavaScript, so that it runs on Node 20. */
 import { spawn, spawnSync } from 'node:child_process'
 import { constants } from 'node:os'
 import { join } from 'node:path'
 import { watchParent } from './parent.mjs'
 import { root } from './root.mjs'
 
-/** Oldest supported version of Node, as [major, minor]. It runs TypeScript and has `import.meta.main`. */
+/** The oldest Node, as [major, minor], that runs TypeScript and has `import.meta.main`. */
 const needed = [24, 2]
 
 /** @type {string | false | undefined} */
 let own
 
 /**
- * @returns {string | undefined} the path of the Node binary in node_modules, or undefined if it cannot run on
- *   this system, for example one that uses musl
+ * Returns the Node in node_modules, or undefined if it cannot run on this system, for example because of musl.
+ * @returns {string | undefined}
  */
 export function findBundledNode() {
   const path = join(root, 'node_modules', `node-${process.platform}-${process.arch}`, 'bin', 'node')
@@ -24,7 +21,10 @@ export function findBundledNode() {
   return own || undefined
 }
 
-/** @throws {Error} a user-facing error if no suitable binary exists */
+/**
+ * Returns the Node in node_modules or, if that cannot run, the current one.
+ * @throws {Error} a user-facing error if the current Node is too old
+ */
 export function projectNode() {
   const found = findBundledNode()
   if (found !== undefined) return found
@@ -41,7 +41,7 @@ export function projectNode() {
  * @param {string} node
  * @param {string[]} args
  * @param {Record<string, string | undefined>} [environment]
- * @param {number | 'inherit'} [output] descriptor of a file for the output
+ * @param {number | 'inherit'} [output] a file descriptor
  * @returns {Promise<number>} the exit code, or 128 + n if signal n killed the process
  */
 export function runOnNode(node, args, environment = process.env, output = 'inherit') {

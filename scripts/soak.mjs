@@ -1,11 +1,10 @@
 /**
- * `npm run soak`: runs the suites that need load, randomness or time limits, one after another.
- * Prints measured times, a command to repeat failed suites, and a summary. Failures are not retried, because
- * they reveal flaky behavior.
+ * `npm run soak`: runs the suites that need load, randomness or time limits, one after another. Failures are not
+ * retried, because they reveal flaky behavior.
  */
 import { parseArgs } from 'node:util'
 import { runScript } from './install.mjs'
-import { buildClient, countsOf, drawSeed, listFiles, readNumber, report, runVitest } from './vitest.mjs'
+import { buildClient, drawSeed, listFiles, readNumber, report, runVitest } from './vitest.mjs'
 
 const usage = `npm run soak -- [SUITE…] [OPTION…]
 
@@ -61,8 +60,6 @@ async function soak({ names, driver, seed, minutes, pattern }) {
     console.log(`[${index + 1}/${suites.length}] ${file}, after ${elapsedMinutes().toFixed(1)} min`)
     const options = pattern === undefined ? config : [...config, '-t', pattern]
     const run = await runVitest([file, ...options], { environment })
-    // An aborted run may not have counted any failure.
-    if (run.code !== 0 && countsOf(run).failed === 0) run.strays = 1
     runs.push(run)
     // The run was stopped by a signal.
     if (run.code > 128) break
@@ -85,10 +82,7 @@ async function soak({ names, driver, seed, minutes, pattern }) {
   })
 }
 
-/**
- * Selects suites by parts of their file names.
- * @throws {Error} a user-facing error if a name matches no suite
- */
+/** @throws {Error} a user-facing error if a name matches no suite */
 function chooseSuites(all, names) {
   const unknown = names.find((name) => !all.some((file) => file.includes(name)))
   if (unknown !== undefined)

@@ -1,7 +1,6 @@
 /**
- * `npm start`: starts PostgreSQL and Redis, unless other servers are configured, then the Procfile's
- * processes.
- * Signals stop everything in reverse order. If this process is killed, no child keeps running.
+ * `npm start`: starts PostgreSQL and Redis, unless other servers are configured, then the Procfile's processes.
+ * A signal stops everything in reverse order. If this process is killed, its children are stopped as well.
  */
 import { watchParent } from './parent.mjs'
 import { WrongSettings } from './supervisor/keep-running.ts'
@@ -42,7 +41,7 @@ function stopOrHurry() {
     report('\nStopping ...')
     void end(0)
   } else if (performance.now() - stopping > 1000) {
-    // The second signal. npm's duplicate of the first one arrives within a second and is ignored.
+    // A second signal. npm repeats the first signal within a second, and the repetition is ignored.
     process.exit(1)
   }
 }

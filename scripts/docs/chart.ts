@@ -1,33 +1,73 @@
+/** Generates the chart's README, and the settings in its values schema. */
 import * as z from 'zod'
 import { Environment } from '../../shared/platform/settings-schema.ts'
+import { code, table } from './table.ts'
 
-/** Settings left out of the schema, because the chart sets them itself or they have no effect in a pod. */
-const others = [
-  ...['PORT', 'HOST', 'ALLOWED_HOSTS', 'TRUSTED_PROXIES', 'NODE_ENV'],
-  ...['INTERNAL_PORT', 'INTERNAL_HOST', 'RPC_PORT', 'DRAIN_SECONDS', 'SHUTDOWN_DELAY_SECONDS'],
-  ...[
-    'DATABASE_URL',
-    'REDIS_URL',
-    'JWT_SECRET',
-    'SECRETS_KEY',
-    'SECRETS_PUBLIC_KEY',
-    'RPC_KEY',
-    'KUBECONFIG',
-  ],
-]
+interface Value {
+  key: string
+  value: string
+  description: string
+}
+
+/** @param values the contents of deploy/chart/values.yaml, with comments in helm-docs format */
+export const chartReadme = (values: string): string =>
+  `# sandlot
+
+A control plane for short-lived, isolated sandboxes. [Hosting](../../docs/hosting.md#installing-with-the-chart)
+describes how to install it, and [UPGRADING.md](UPGRADING.md) how to upgrade it.
+
+\`npm run docs\` generates this page from \`values.yaml\`.
+
+## Values
+
+${table(
+  ['Key', 'Type', 'Default', 'Description'],
+  readValues(values).map(({ key, value, description }) => [key, typeOf(value), code(value), description]),
+)}
+`
+
+/** A comment above a group of values describes the group's first value. */
+function readValues(text: string): Value[] {
+  const all: Value[] = []
+  let above: string[] = []
+  let parents: { indent: number; name: string }[] = []
+  for (const line of text.split('\n')) {
+    const [, indent = '', name, rest = ''] = /^( *)([\w-]+):(.*)$/.exec(line) ?? []
+    const comment = /^ *# ?(.*)$/.exec(line)?.[1]
+    if (comment !== undefined) above.push(comment)
+    if (line.trim() === '') above = []
+    if (name === undefined) continue
+    parents = [...parents.filter((each) => each.indent < indent.length), { indent: indent.length, name }]
+    const [, flow = '', beside = ''] = /^\s*(.*?)(?:\s+# (.*))?$/.exec(rest) ?? []
+    if (flow === '') continue
+    const key = parents.map((each) => each.name).join('.')
+    all.push({ key, value: flow, description: [...above, beside].join(' ').trim() })
+    above = []
+  }
+  return all
+}
+
+function typeOf(value: string): string {
+  if (value.startsWith('[')) return 'list'
+  if (value.startsWith('{')) return 'object'
+  if (/^\d+$/.test(value)) return 'int'
+  return /^(true|false)$/.test(value) ? 'bool' : 'string'
+}
+
+/** Settings that the chart sets itself, or that have no effect in a pod. */
+const withoutEffect =
+  /^((INTERNAL_|RPC_)?PORT|(INTERNAL_)?HOST|ALLOWED_HOSTS|TRUSTED_PROXIES|NODE_ENV|(DRAIN|SHUTDOWN_DELAY)_SECONDS|(DATABASE|REDIS)_URL|JWT_SECRET|SECRETS_(PUBLIC_)?KEY|RPC_KEY|KUBECONFIG)$/
 const ofSandboxes =
   /^SANDBOX_(DRIVER|NAMESPACE|RUNTIME_CLASS|HOST_USERS|NODE_SELECTOR|TOLERATIONS|AFFINITY|PRIORITY_CLASS|IMAGE_PULL_SECRETS|DNS|NETWORK_POLICIES|LOCAL_\w+|IMAGES?|EGRESS|PIDS|INODES|(CPU|MEMORY|DISK)(_REQUEST)?)$/
 
-/**
- * Replaces the list of settings in the chart's values schema.
- * @param schema the contents of deploy/chart/values.schema.json
- */
+/** @param schema the contents of deploy/chart/values.schema.json */
 export function withSettings(schema: string): string {
-  const values = JSON.parse(schema)
   const { properties = {} } = z.toJSONSchema(Environment, { io: 'input' })
-  const kinds = Object.entries(properties as Record<string, { enum?: string[] }>)
-    .filter(([name]) => !others.includes(name) && !ofSandboxes.test(name))
-    .map(([name, { enum: choices }]) => [name, choices ? { enum: choices } : { type: ['string', 'number'] }])
-  values.properties.settings.properties = Object.fromEntries(kinds)
-  return `${JSON.stringify(values, undefined, 2)}\n`
+  const lines = Object.entries(properties as Record<string, { enum?: string[] }>)
+    .filter(([name]) => !withoutEffect.test(name) && !ofSandboxes.test(name))
+    .map(([name, { enum: choices }]) => {
+      const kind = choices ? `"enum": ["${choices.join('", "')}"]` : '"$ref": "#/definitions/setting"'
+      return `        "${name}": { ${kind} }`
+    })
+  return schema.replace(/(?<="settings": \{[^}]*"properties": \{\n).*?(?=\n {6}\})/s, lines.join(',\n'))
 }

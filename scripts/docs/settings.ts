@@ -2,7 +2,7 @@ import * as z from 'zod'
 import { settingGroups } from '../../shared/platform/settings-schema.ts'
 import { code, table } from './table.ts'
 
-/** JSON Schema of a setting. The page shows `unset` if there is no default. */
+/** JSON Schema of a setting. The page shows `unset` instead of a default. */
 interface DescribedSetting {
   description?: string
   default?: unknown

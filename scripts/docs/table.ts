@@ -1,7 +1,4 @@
-/**
- * Formats a Markdown table.
- * @param rows each row has as many cells as `head`
- */
+/** Formats a Markdown table. */
 export const table = (head: string[], rows: string[][]): string =>
   [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.map(cell).join(' | ')} |`).join('\n')
 

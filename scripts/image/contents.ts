@@ -1,7 +1,4 @@
-/**
- * Gathers the image's files in three layers: system libraries, Node and the server. The layers that change
- * least often come first.
- */
+/** Gathers the image's files in layers. Those that change least often come first: libraries, Node, the server. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { build, stop } from 'esbuild'
@@ -58,7 +55,7 @@ const system: Entry[] = [
   file('etc/nsswitch.conf', 'hosts: files dns\n'),
 ]
 
-/** Reads the Node binary in node_modules, which may differ from the one that runs this script. */
+/** The Node in node_modules may differ from the Node that runs this script. */
 function readNode(): { entries: Entry[]; part: Part } {
   const folder = join('node_modules', `node-${process.platform}-${process.arch}`)
   const { name, version, license } = readManifest(folder)

@@ -1,11 +1,11 @@
-/** Reads the shared libraries that Node needs. They come from installed Debian packages. */
+/** Reads the shared libraries that Node needs from installed Debian packages. */
 import { existsSync, lstatSync, readFileSync, readlinkSync } from 'node:fs'
 import { findProgram } from '../services/find-program.ts'
 import { run } from '../services/run.ts'
 import type { Part } from './sbom.ts'
 import type { Entry } from './tar.ts'
 
-/** Matches the paths of shared libraries, the only files that the server needs from these packages. */
+/** The server needs only the shared libraries in these packages. */
 const library = /^(?:\/usr)?\/lib(?:64)?\/(?:[\w-]+-linux-gnu\/)?[^/]+\.so\.[\d.]+$/
 
 /**
@@ -43,10 +43,7 @@ async function readPackage(name: string): Promise<{ entries: Entry[]; part: Part
   }
 }
 
-/**
- * Returns the text of a package's license. All GCC packages share one license file, and slim Debian images
- * omit the links to that file.
- */
+/** All GCC packages share one license file, but slim Debian images omit the links to it. */
 function readCopyright(name: string, status: string): Buffer {
   const base = /\bgcc-\d+-base\b/.exec(status) ?? []
   const place = [name, ...base].map((each) => `/usr/share/doc/${each}/copyright`).find(existsSync)
@@ -57,10 +54,7 @@ function readCopyright(name: string, status: string): Buffer {
   return readFileSync(place)
 }
 
-/**
- * Returns the image's entry for a library. In the image, /lib is a link to /usr/lib, as in current Debian
- * releases.
- */
+/** In the image, /lib is a link to /usr/lib, as in current Debian releases. */
 function readLibrary(path: string): Entry {
   const place = path.replace(/^\/(usr\/)?/, 'usr/')
   if (lstatSync(path).isSymbolicLink()) return { path: place, link: readlinkSync(path) }

@@ -3,12 +3,12 @@ import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import { type Entry, makeTar, withFolders } from './tar.ts'
 
-export interface ImageOptions {
-  /** Name and tag, such as `localhost/sandlot-server:0.1.0`. */
+interface ImageOptions {
+  /** For example `localhost/sandlot-server:0.1.0`. */
   name: string
   architecture: string
   created: Date
-  /** Command, user, environment and ports, in the format of the OCI specification's `config` object. */
+  /** The `config` object of the OCI specification. */
   config: Record<string, unknown>
   layers: Entry[][]
 }

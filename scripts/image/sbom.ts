@@ -1,11 +1,8 @@
-/**
- * Generates an SBOM in SPDX 2.3 format. It lists the production dependencies and all components that are not
- * npm packages.
- */
+/** Generates an SBOM in SPDX 2.3 format, with the production dependencies and all other components. */
 import { root } from '../root.mjs'
 import { run } from '../services/run.ts'
 
-/** A component that is not an npm package, such as Node or the C library. */
+/** A component that is not a dependency in package.json, such as Node or the C library. */
 export interface Part {
   name: string
   version: string
@@ -20,7 +17,7 @@ export async function makeSbom(name: string, digest: string, created: Date, part
   const npm = ['npm', 'sbom', '--omit=dev', '--omit=optional', '--package-lock-only', '--sbom-format=spdx']
   const document = JSON.parse(await run(npm, { cwd: root }))
   const [, checksumValue] = digest.split(':')
-  // Makes the document reproducible for the same image.
+  // The same image always has the same SBOM.
   document.documentNamespace = `https://sandlot.dev/spdx/${name}/${checksumValue}`
   document.creationInfo.created = created.toISOString().replace('.000', '')
   const [image] = document.packages

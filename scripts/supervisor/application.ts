@@ -1,10 +1,10 @@
 /** Runs a shell command from the Procfile in its own process group. */
 import { spawn } from 'node:child_process'
+import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { root } from '../root.mjs'
 import { signalGroup } from '../services/service.ts'
 import type { KeptProcess } from './keep-running.ts'
-import { eachLine } from './output.ts'
 import type { Watchdog } from './watchdog.ts'
 
 export interface Application {
@@ -13,7 +13,7 @@ export interface Application {
   print: (line: string) => void
 }
 
-/** Drain time in milliseconds before a stopped application is killed. */
+/** Milliseconds that a stopped application has to exit before it is killed. */
 export const graceMs = 15_000
 
 export async function startApplication(application: Application, watchdog: Watchdog): Promise<KeptProcess> {
@@ -27,8 +27,7 @@ export async function startApplication(application: Application, watchdog: Watch
   const { pid } = child
   if (pid === undefined) throw new Error('Cannot start /bin/sh.')
   watchdog.guard('application', pid)
-  eachLine(child.stdout, application.print)
-  eachLine(child.stderr, application.print)
+  for (const input of [child.stdout, child.stderr]) createInterface({ input }).on('line', application.print)
   let stopping = false
   const ended = new Promise<string>((resolve) => {
     child.on('exit', (code, signal) => {
@@ -56,9 +55,7 @@ export async function startApplication(application: Application, watchdog: Watch
   }
 }
 
-/**
- * Adds `exec` to a simple command, so that the command replaces the shell and reports its own exit status.
- */
+/** Adds `exec` to a simple command, so that the command replaces the shell and reports its own exit status. */
 function withoutShell(command: string): string {
   return /^[\w./][^;&|<>()`$]*$/.test(command) ? `exec ${command}` : command
 }

@@ -1,4 +1,3 @@
-/** Checks that the cluster is ready for sandboxes. */
 import { WrongSettings } from './keep-running.ts'
 
 /**

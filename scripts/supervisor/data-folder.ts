@@ -31,7 +31,7 @@ export function guardDataFolder(data: string) {
   )
 }
 
-/** Waits until the previous watchdog has stopped its processes. */
+/** Waits until the watchdog of the previous start has stopped its processes. */
 export async function waitForWatchdog(data: string): Promise<void> {
   while (lockHolder(join(data, 'watchdog.lock')) !== undefined) await sleep(20)
 }
@@ -47,8 +47,8 @@ export function openWatchdog(data: string, { driver, localDirectory }: StackSett
 }
 
 /**
- * Folder for database sockets: in the data folder, or in /tmp if the path would be too long. Socket paths are
- * limited to 107 bytes, and some clients impose a lower limit.
+ * Returns the folder for database sockets: in the data folder, or in /tmp if the path would be too long.
+ * Socket paths are limited to 107 bytes, and some clients impose a lower limit.
  */
 export function socketPath(data: string): string {
   const inside = join(data, 'run')

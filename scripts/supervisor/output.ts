@@ -1,14 +1,9 @@
 /** Prefixes each output line with the process's name. */
-import { createInterface } from 'node:readline'
-import type { Readable } from 'node:stream'
 import { prettyFactory } from 'pino-pretty'
 
 const colors = [36, 33, 32, 35, 34, 31]
 
-/**
- * Formats logs on a terminal, unless NODE_ENV is `production`.
- * @returns a function that takes a process's name and returns a line printer
- */
+/** Returns a line printer for each process. On a terminal, logs are formatted unless NODE_ENV is `production`. */
 export function openOutput(names: string[], production: boolean) {
   const stream = process.stdout
   const isReadable = stream.isTTY === true && !production
@@ -31,9 +26,4 @@ export function openOutput(names: string[], production: boolean) {
       stream.write(text.replace(/^/gm, () => prefix).concat('\n'))
     }
   }
-}
-
-/** Calls `print` for each line, including an incomplete last line. */
-export function eachLine(stream: Readable, print: (line: string) => void): void {
-  createInterface({ input: stream }).on('line', print)
 }

@@ -1,12 +1,27 @@
 import getPort, { portNumbers } from 'get-port'
 import type { StackSettings } from './stack-settings.ts'
 
+/** @returns the `release` command, which runs first, and the command for each kind of process */
+export function parseProcfile(text: string) {
+  const entries = text
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '' && !line.startsWith('#'))
+    .map((line) => {
+      const [, name, command] = /^([\w-]+):\s*(.+)$/.exec(line) ?? []
+      if (name === undefined || command === undefined)
+        throw new Error(`The Procfile contains an invalid line: "${line}".`)
+      return [name, command] as const
+    })
+  const { release, ...processes } = Object.fromEntries(entries)
+  return { release, processes: new Map(Object.entries(processes)) }
+}
+
 type Setting = 'PORT' | 'INTERNAL_PORT' | 'RPC_PORT'
 
 /**
- * Plans the Procfile's processes and chooses their ports.
- * @param report called for each default port that is not free
- * @returns processes with names: `worker`, or `worker.1`, `worker.2` if there are several
+ * Chooses the ports of the Procfile's processes, and reports each default port that is not free.
+ * @returns the processes, named `worker`, or `worker.1`, `worker.2` and so on if there are several
  * @throws a user-facing error if a port set by the user is not free
  */
 export async function planProcesses(
@@ -39,7 +54,6 @@ export async function planProcesses(
   }
   return processes.map((planned, index) => ({
     ...planned,
-    /** All processes have an internal port. APIs also have a client port, and workers an RPC port. */
     ports: {
       INTERNAL_PORT: String(chosen.INTERNAL_PORT[index]),
       ...(planned.kind === 'api' && { PORT: String(chosen.PORT.shift()) }),
@@ -51,9 +65,9 @@ export async function planProcesses(
 interface PortNeed {
   setting: Setting
   host: string
-  /** First port to use. 0 means any free port. */
+  /** 0 means any free port. */
   first: number
-  /** Whether the user has set the port. Otherwise, a port that is not free is replaced. */
+  /** Whether the user has set the port. */
   isSet: boolean
   count: number
 }
@@ -61,7 +75,7 @@ interface PortNeed {
 async function choosePorts({ setting, host, first, isSet, count }: PortNeed, report: (line: string) => void) {
   const ports: number[] = []
   for (let wanted = first; ports.length < count; ) {
-    // getPort never returns a port twice.
+    // getPort never returns the same port twice.
     const port = await getPort({ host, port: wanted === 0 ? 0 : portNumbers(wanted, 65_535) })
     if (wanted !== 0 && port !== wanted) {
       const problem = `Port ${wanted} on ${host} is not free`

@@ -10,7 +10,6 @@ import { compileCache, readDotEnv, root } from '../root.mjs'
 
 const defaults = z.object(settingGroups.Addresses).parse({})
 
-/** URLs and the path of bubblewrap, either configured or determined by the stack. */
 export interface FoundServices {
   databaseUrl: string
   redisUrl: string
@@ -45,7 +44,6 @@ export function readStackSettings(args: string[], dataFolder: string) {
 
 export type StackSettings = ReturnType<typeof readStackSettings>
 
-/** Reads a port setting. 0 means any free port. */
 function port(setting: 'PORT' | 'INTERNAL_PORT' | 'RPC_PORT') {
   const text = process.env[setting]
   return { first: whole(setting, text || defaults[setting], 65_535), isSet: Boolean(text) }
@@ -73,7 +71,7 @@ function keepSecret(name: 'JWT_SECRET' | 'SECRETS_KEY', dataFolder: string): str
   return readFileSync(file, 'utf8').trim()
 }
 
-/** Returns the environment variables that contain keys. Only workers receive KUBECONFIG. */
+/** Returns the keys of a process as environment variables. Only workers receive KUBECONFIG. */
 export function keyEnvironment(kind: string, dataFolder: string): Record<string, string | undefined> {
   if (kind !== 'api' && kind !== 'worker') return {}
   const keys = keysFor(kind, {
@@ -84,7 +82,7 @@ export function keyEnvironment(kind: string, dataFolder: string): Record<string,
   return kind === 'worker' ? { ...keys, KUBECONFIG: process.env.KUBECONFIG } : keys
 }
 
-/** The environment of all processes, without keys or ports. */
+/** Returns the environment of all processes, without keys and ports. */
 export function childEnvironment(
   settings: StackSettings,
   { databaseUrl, redisUrl, bwrap }: FoundServices,
@@ -92,7 +90,7 @@ export function childEnvironment(
   return {
     ...process.env,
     KUBECONFIG: undefined,
-    // `node` in the Procfile must be the current Node binary.
+    // Makes `node` in the Procfile the Node that runs this script.
     PATH: [dirname(process.execPath), join(root, 'node_modules', '.bin'), process.env.PATH].join(delimiter),
     NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? compileCache,
     DATABASE_URL: databaseUrl,

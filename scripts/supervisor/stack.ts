@@ -1,19 +1,33 @@
 /** Starts the databases and the Procfile's processes, and stops them in reverse order. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { destroyAllSandboxes } from '../../workers/drivers/local/destroy-all.ts'
 import { buildCli } from '../build-cli.mjs'
 import { root } from '../root.mjs'
+import { findBubblewrap } from '../services/bubblewrap.ts'
+import { postgresUrl, preparePostgres } from '../services/postgres.ts'
+import { prepareRedis, redisUrl } from '../services/redis.ts'
+import { type Service, startService } from '../services/service.ts'
 import { runApplication, startApplication } from './application.ts'
 import { guardCluster } from './cluster.ts'
-import { guardDataFolder, openWatchdog, prepareDataFolder, waitForWatchdog } from './data-folder.ts'
-import { startDatabases } from './databases.ts'
+import {
+  guardDataFolder,
+  openWatchdog,
+  prepareDataFolder,
+  socketFolder,
+  waitForWatchdog,
+} from './data-folder.ts'
 import { keepRunning, type Stoppable } from './keep-running.ts'
 import { openOutput } from './output.ts'
-import { planProcesses } from './plan.ts'
-import { parseProcfile } from './procfile.ts'
-import { waitUntilReady } from './readiness.ts'
-import { childEnvironment, keyEnvironment, readStackSettings, type StackSettings } from './stack-settings.ts'
+import { parseProcfile, planProcesses } from './plan.ts'
+import {
+  childEnvironment,
+  type FoundServices,
+  keyEnvironment,
+  readStackSettings,
+  type StackSettings,
+} from './stack-settings.ts'
 import type { Watchdog } from './watchdog.ts'
 
 export interface Stack {
@@ -49,8 +63,7 @@ export function startStack(args: string[], report: (line: string) => void): Stac
     const client = buildCli().catch((error: Error) =>
       report(`The client could not be built: ${error.message}`),
     )
-    const urls = await startDatabases(data, settings, watchdog, databases, report)
-    const environment = childEnvironment(settings, urls)
+    const environment = childEnvironment(settings, await startServices(data, settings, watchdog))
     const printerOf = openOutput(['release', ...plan.map(({ name }) => name)], settings.production)
     if (procfile.release !== undefined) {
       const release = { command: procfile.release, environment, print: printerOf('release') }
@@ -71,6 +84,29 @@ export function startStack(args: string[], report: (line: string) => void): Stac
     return `http://localhost:${api.ports.PORT}`
   }
 
+  /** Starts PostgreSQL and Redis, and finds bubblewrap. Skips each of them that is already configured. */
+  async function startServices(data: string, given: StackSettings, guard: Watchdog): Promise<FoundServices> {
+    const socketDir = socketFolder(data, guard)
+    const place = (name: string) => ({
+      directory: join(data, name),
+      socketDir,
+      log: join(data, `${name}.log`),
+    })
+    const keep = async (service: Service) => {
+      databases.push(await keepRunning(service.name, () => startService(service, guard), report))
+    }
+    const [bwrap] = await Promise.all([
+      given.driver === 'local' && given.bwrap === undefined ? findBubblewrap(report) : given.bwrap,
+      given.databaseUrl === undefined && preparePostgres(place('postgres'), guard).then(keep),
+      given.redisUrl === undefined && prepareRedis(place('redis'), report).then(keep),
+    ])
+    return {
+      databaseUrl: given.databaseUrl ?? postgresUrl(socketDir),
+      redisUrl: given.redisUrl ?? redisUrl(socketDir),
+      bwrap,
+    }
+  }
+
   async function stop() {
     await Promise.all(applications.map((application) => application.stop()))
     if (settings?.driver === 'local' && watchdog !== undefined)
@@ -78,5 +114,33 @@ export function startStack(args: string[], report: (line: string) => void): Stac
     await Promise.all(databases.map((database) => database.stop()))
     // After an incomplete start, the watchdog must still stop processes.
     if (complete) watchdog?.dismiss()
+  }
+}
+
+const reportAfterMs = 20_000
+
+/** Waits until /readyz returns 200. If this takes longer than 20 s, reports the reason once. */
+async function waitUntilReady(host: string, port: string, report: (line: string) => void) {
+  const address = ['0.0.0.0', '::'].includes(host) ? '127.0.0.1' : host
+  const url = `http://${address.includes(':') ? `[${address}]` : address}:${port}/readyz`
+  const started = performance.now()
+  for (let isReported = false; ; ) {
+    const problem = await findProblem(url)
+    if (problem === undefined) return
+    if (!isReported && performance.now() - started > reportAfterMs) {
+      report(`Sandlot is not ready yet: ${problem}`)
+      isReported = true
+    }
+    await sleep(50)
+  }
+}
+
+async function findProblem(url: string): Promise<string | undefined> {
+  try {
+    const response = await fetch(url, { signal: AbortSignal.timeout(5000) })
+    return response.ok ? undefined : `${url} returns ${response.status} ${await response.text()}`
+  } catch (error) {
+    const { message, cause } = error as Error
+    return `${url} is not responding (${cause instanceof Error ? cause.message : message})`
   }
 }

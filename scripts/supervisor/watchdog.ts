@@ -1,25 +1,23 @@
 /**
- * Stops the whole stack even if this process is killed. A shell reads process groups from a pipe, and stops
- * them when the pipe closes. The shell has its own session, so Ctrl-C does not reach it.
+ * Stops the whole stack even if this process is killed: a shell reads process groups from a pipe, and stops them
+ * when the pipe closes. The shell has its own session, so Ctrl-C does not reach it.
  */
 import { spawn } from 'node:child_process'
 import { quote } from '../../shared/contract/shell-words.ts'
 
-/** Kinds of process groups. Applications are killed first. Databases then have 2 s to write data. */
-export type Kind = 'application' | 'database'
-
 export interface Watchdog {
   pid: number
-  /** @param pid leader of a process group to stop when this process exits */
-  guard(kind: Kind, pid: number): void
+  /**
+   * Stops the process group of `pid` when this process exits. Applications are killed first, and databases then have
+   * 2 s to write their data.
+   */
+  guard(kind: 'application' | 'database', pid: number): void
   forget(pid: number): void
   /** Removes a folder when this process exits, even after a regular stop. */
   remove(folder: string): void
-  /**
-   * Registers a command to run after the applications have been killed and before the databases are stopped.
-   */
+  /** Runs a command after the applications have been killed, and before the databases are stopped. */
   afterwards(command: string[]): void
-  /** Keeps the watchdog from stopping processes. After this call, it only removes folders. */
+  /** Prevents the watchdog from stopping processes. It still removes folders. */
   dismiss(): void
 }
 

@@ -1,7 +1,4 @@
-/**
- * `npm run chaos` runs the soak suite with different options. It therefore has the services, watchdog and
- * cleanup of the tests.
- */
+/** `npm run chaos`: runs the soak suite with other options, and thus with the services and cleanup of the tests. */
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -18,7 +18,7 @@ export const usage = `npm run chaos -- [OPTION…]
     --minutes N     end after N minutes (10)
     --faults K      end after K faults, or after --minutes if that is earlier
     --seed S        repeat the schedule of the run that printed this seed
-  --driver NAME   local (default), or kubernetes, which needs KUBECONFIG
+    --driver NAME   local (default), or kubernetes, which needs KUBECONFIG
     --json FILE     also write the report to FILE
     --report FILE   write a table of the report into FILE, between its two markers`
 

@@ -1,7 +1,4 @@
-/**
- * Loaded into each process of a chaos run. Routes connections to workers through relays, and shifts the
- * clock.
- */
+/** Loaded into each process of a chaos run. Routes connections to workers through relays, and shifts the clock. */
 import { existsSync, readFileSync } from 'node:fs'
 import { Socket } from 'node:net'
 import { join } from 'node:path'

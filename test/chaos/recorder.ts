@@ -52,7 +52,7 @@ export class Recorder {
   readonly sandboxes = new Map<string, SandboxEntry>()
   /** Sandboxes and pods that a fault has targeted. */
   readonly harmed = new Set<string>()
-  /** Times when PostgreSQL was killed, in milliseconds since 1970. */
+  /** When PostgreSQL was killed, in milliseconds since 1970. */
   readonly crashes: number[] = []
   /** Intervals during which PostgreSQL was frozen. */
   readonly freezes: { from: number; to: number }[] = []
@@ -62,10 +62,7 @@ export class Recorder {
   private readonly processes: () => readonly Process[]
   private readonly log: (line: string) => void
 
-  /**
-   * @param processes all processes of the run, for their logs
-   * @param log receives violations immediately, because a run may last a night
-   */
+  /** @param log receives violations immediately, because a run may last a night */
   constructor(processes: () => readonly Process[], log: (line: string) => void) {
     this.processes = processes
     this.log = log
@@ -119,19 +116,13 @@ const failedPauseMs = 100
 /** Errors that clients never cause. Their credentials are valid, and they repeat requests unchanged. */
 const neverRefused: ReadonlySet<string> = new Set(['invalid_credentials', 'idempotency_conflict'])
 
-/**
- * A 404 for these operations means that the sandbox does not exist. Secrets and commands may never have been
- * created.
- */
+/** A 404 for these operations means that the sandbox does not exist. Other objects may never have been created. */
 const isOfSandbox =
   /^(exec: |getSandbox|destroy|listExecs|listFiles|globFiles|grepFiles|createFile|writeRawFile)/
 
 export type Outcome<T> = { ok: T } | { failed: string; refusal?: Refusal }
 
-/**
- * Sends a request and records the outcome.
- * A missing response, a 500 or an undocumented response is a violation. Faults explain all other errors.
- */
+/** Sends a request and records the outcome. Faults explain all errors for which `violationOf` returns nothing. */
 export async function attempt<T>(
   recorder: Recorder,
   operation: string,
@@ -149,29 +140,24 @@ export async function attempt<T>(
     await sleep(failedPauseMs)
     recorder.count(operation, failed)
     const refusal = error instanceof Refusal ? error : undefined
-    if (late.aborted) recorder.wrong('a request got no response', { operation, afterMs: answerMs })
-    else if (refusal && refusal.status >= 500 && refusal.status !== 503 && refusal.status !== 502) {
-      recorder.wrong('a request got an internal error', { operation, problem: refusal.problem }, [
-        refusal.problem.request_id as string,
-      ])
-    } else if (refusal && neverRefused.has(refusal.code)) {
-      recorder.wrong('a valid request was rejected', { operation, problem: refusal.problem }, [
-        refusal.problem.request_id as string,
-      ])
-    } else if (refusal?.code === 'not_found' && isOfSandbox.test(operation)) {
-      recorder.wrong('an existing sandbox was not found', { operation, problem: refusal.problem }, [
-        refusal.problem.request_id as string,
-      ])
-    } else if (failed === 'unexpected') {
-      recorder.wrong('a response is outside the contract', {
-        operation,
-        error: String((error as Error).stack),
-      })
+    const what = late.aborted ? 'a request got no response' : violationOf(operation, failed, refusal)
+    if (what) {
+      const evidence = { operation, problem: refusal?.problem, error: String((error as Error).stack) }
+      recorder.wrong(what, evidence, [refusal?.problem.request_id as string | undefined])
     }
     return refusal ? { failed, refusal } : { failed }
   } finally {
     recorder.inFlight.delete(request)
   }
+}
+
+function violationOf(operation: string, failed: string, refusal: Refusal | undefined): string | undefined {
+  if (!refusal) return failed === 'unexpected' ? 'a response is outside the contract' : undefined
+  const { status, code } = refusal
+  if (status >= 500 && status !== 503 && status !== 502) return 'a request got an internal error'
+  if (neverRefused.has(code)) return 'a valid request was rejected'
+  if (code === 'not_found' && isOfSandbox.test(operation)) return 'an existing sandbox was not found'
+  return undefined
 }
 
 /** Errors from fetch, a stream or a WebSocket when the connection breaks. */

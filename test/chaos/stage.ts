@@ -42,7 +42,7 @@ export interface Stage extends AsyncDisposable {
   postgresPair: PostgresPair
   /** Sends new PostgreSQL connections to this server. */
   leadPostgres(to: PostgresServer): void
-  /** Instances with the oldest keys. Includes all instances before a rotation begins. */
+  /** Before a rotation begins, all instances have the oldest keys. */
   withOldestKeys(): Instance[]
   /** Assigns new keys, which take effect at the next start. */
   rotateKeys(instance: Instance): void
@@ -236,8 +236,7 @@ const withAdminAccess = (world: World): World => ({
 })
 
 /**
- * Rotates keys as docs/hosting.md describes. A new key is appended in all processes before it becomes the
- * first.
+ * Rotates keys as docs/hosting.md describes: a new key is appended in all processes before it becomes the first.
  * No key is removed, because clients' requests may still use it.
  */
 function keysAt(round: number): { JWT_SECRET: string; SECRETS_KEY: string } {

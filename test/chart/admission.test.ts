@@ -82,7 +82,7 @@ describe.skipIf(!hasCluster || !hasHelm)("the chart's admission policies", () =>
     await expect(chart.tryCreate(pod)).rejects.toThrow(/spec\.activeDeadlineSeconds/)
   })
 
-  test.each(attacks)('the policies reject the creation of a pod with $what', async ({ change, refusal }) => {
+  test.each(attacks)('the policies reject the creation of a pod with %s', async (_, change, refusal) => {
     const pod = buildSandboxPod()
     change(pod)
     await expect(chart.tryCreate(pod)).rejects.toThrow(refusal)
@@ -105,7 +105,7 @@ describe.skipIf(!hasCluster || !hasHelm)("the chart's admission policies", () =>
       ])
     })
 
-    test.each(changes())('the policies reject a change to $what', async ({ body, refusal }) => {
+    test.each(changes())('the policies reject a change to %s', async (_, body, refusal) => {
       await expect(patch(name, body, 'All')).rejects.toThrow(refusal)
     })
 
@@ -124,7 +124,7 @@ describe.skipIf(!hasCluster || !hasHelm)("the chart's admission policies", () =>
   })
 
   describe('a terminating pod', () => {
-    test.each(changes())('rejects a change to $what of a terminating pod', async ({ body, refusal }) => {
+    test.each(changes())('rejects a change to %s of a terminating pod', async (_, body, refusal) => {
       await expect(patch(terminating, body, 'All')).rejects.toThrow(refusal)
     })
 
@@ -173,155 +173,141 @@ describe.skipIf(!hasCluster || !hasHelm)("the chart's admission policies", () =>
   })
 })
 
-describe.skipIf(!hasCluster || !hasHelm)(
-  "the chart's admission policies, where the cluster adds to pods",
-  () => {
-    const runtimeClass = newNamespace()
-    const env = { SANDBOX_RUNTIME_CLASS: runtimeClass, SANDBOX_HOST_USERS: 'no', SANDBOX_EGRESS: 'none' }
-    const node = hasCluster ? openAdmin().makeApiClient(NodeV1Api) : undefined!
-    let chart: Awaited<ReturnType<typeof installChart>>
-    const build = () => buildSandboxPod('sbx-test', env)
+describe.skipIf(!hasCluster || !hasHelm)('admission policies, where the cluster adds to pods', () => {
+  const runtimeClass = newNamespace()
+  const env = { SANDBOX_RUNTIME_CLASS: runtimeClass, SANDBOX_HOST_USERS: 'no', SANDBOX_EGRESS: 'none' }
+  const node = hasCluster ? openAdmin().makeApiClient(NodeV1Api) : undefined!
+  let chart: Awaited<ReturnType<typeof installChart>>
+  const build = () => buildSandboxPod('sbx-test', env)
 
-    beforeAll(async () => {
-      const scheduling = {
-        nodeSelector: { 'kubernetes.io/os': 'linux' },
-        tolerations: [{ key: 'dedicated', operator: 'Exists', effect: 'NoSchedule' }],
-      }
-      const overhead = { podFixed: { memory: '64Mi' } }
-      await node.createRuntimeClass({
-        body: { metadata: { name: runtimeClass }, handler: 'runc', scheduling, overhead },
-      })
-      const values = [
-        `sandboxes.runtimeClass=${runtimeClass}`,
-        'sandboxes.hostUsers=false',
-        'sandboxes.egress=none',
-        'sandboxes.clusterAdds.nodeSelector.kubernetes\\.io/os=linux',
-        'sandboxes.clusterAdds.tolerations={dedicated}',
-        'sandboxes.clusterAdds.annotations={example.com/added}',
-      ]
-      chart = await installChart({ values, env })
-    })
-    afterAll(async () => {
-      await node.deleteRuntimeClass({ name: runtimeClass })
-      await chart?.remove()
-    })
-
-    test('the admission policies admit the additions in sandboxes.clusterAdds', async () => {
-      const pod = build()
-      pod.metadata!.annotations = { 'example.com/added': 'any' }
-      const { spec } = await chart.tryCreate(pod)
-      expect(spec!.nodeSelector).toEqual({ 'kubernetes.io/os': 'linux' })
-      expect(spec!.tolerations!.map(({ key }) => key)).toContain('dedicated')
-      expect(spec!.overhead).toEqual({ memory: '64Mi' })
-    })
-
-    test.each<Attack>([
-      {
-        what: 'a different annotation',
-        change: (pod) => (pod.metadata!.annotations = { 'example.com/other': 'any' }),
-        refusal: /metadata\.annotations: example\.com\/other is not set by Sandlot/,
-      },
-      {
-        what: 'a different node selector',
-        change: (pod) => (pod.spec.nodeSelector = { zone: 'a' }),
-        refusal: /spec\.nodeSelector must be .* within sandboxes\.clusterAdds\.nodeSelector/,
-      },
-      {
-        what: 'a toleration of a different taint',
-        change: (pod) => pod.spec.tolerations!.push({ key: 'other', operator: 'Exists' }),
-        refusal: /spec\.tolerations must be/,
-      },
-      {
-        what: 'no runtime class',
-        change: (pod) => delete pod.spec.runtimeClassName,
-        refusal: /spec\.runtimeClassName must be/,
-      },
-      {
-        what: "the node's user namespace",
-        change: (pod) => delete pod.spec.hostUsers,
-        refusal: /spec\.hostUsers must be false/,
-      },
-    ])('the policies reject an unlisted addition: $what', async ({ change, refusal }) => {
-      const pod = build()
-      change(pod)
-      await expect(chart.tryCreate(pod)).rejects.toThrow(refusal)
-    })
-  },
-)
-
-describe.skipIf(!hasCluster || !hasHelm)(
-  "the chart's admission policies with placement, DNS and pull secrets",
-  () => {
-    const toleration = { key: 'sandboxes', operator: 'Equal', value: 'only', effect: 'NoSchedule' }
-    const expression = { matchExpressions: [{ key: 'kubernetes.io/os', operator: 'In', values: ['linux'] }] }
-    const affinity = {
-      nodeAffinity: {
-        preferredDuringSchedulingIgnoredDuringExecution: [{ weight: 7, preference: expression }],
-      },
+  beforeAll(async () => {
+    const scheduling = {
+      nodeSelector: { 'kubernetes.io/os': 'linux' },
+      tolerations: [{ key: 'dedicated', operator: 'Exists', effect: 'NoSchedule' }],
     }
-    const nodeSelector = { 'kubernetes.io/os': 'linux' }
-    const env = {
-      SANDBOX_NODE_SELECTOR: JSON.stringify(nodeSelector),
-      SANDBOX_TOLERATIONS: JSON.stringify([toleration]),
-      SANDBOX_AFFINITY: JSON.stringify(affinity),
-      SANDBOX_IMAGE_PULL_SECRETS: 'registry',
-      SANDBOX_DNS: '192.0.2.53',
-    }
-    let chart: Awaited<ReturnType<typeof installChart>>
-    const build = () => buildSandboxPod('sbx-test', env)
-
-    beforeAll(async () => {
-      const values = [
-        'sandboxes.nodeSelector.kubernetes\\.io/os=linux',
-        'sandboxes.imagePullSecrets={registry}',
-        'sandboxes.dns={192.0.2.53}',
-      ]
-      const json = { 'sandboxes.tolerations': [toleration], 'sandboxes.affinity': affinity }
-      chart = await installChart({ values, json, env })
+    const overhead = { podFixed: { memory: '64Mi' } }
+    await node.createRuntimeClass({
+      body: { metadata: { name: runtimeClass }, handler: 'runc', scheduling, overhead },
     })
-    afterAll(() => chart?.remove())
+    const values = [
+      `sandboxes.runtimeClass=${runtimeClass}`,
+      'sandboxes.hostUsers=false',
+      'sandboxes.egress=none',
+      'sandboxes.clusterAdds.nodeSelector.kubernetes\\.io/os=linux',
+      'sandboxes.clusterAdds.tolerations={dedicated}',
+      'sandboxes.clusterAdds.annotations={example.com/added}',
+    ]
+    chart = await installChart({ values, env })
+  })
+  afterAll(async () => {
+    await node.deleteRuntimeClass({ name: runtimeClass })
+    await chart?.remove()
+  })
 
-    test("the admission policies admit the chart's placement, pull secrets and DNS servers", async () => {
-      const { spec } = await chart.tryCreate(build())
-      expect(spec).toMatchObject({
-        nodeSelector,
-        affinity,
-        imagePullSecrets: [{ name: 'registry' }],
-        dnsConfig: { nameservers: ['192.0.2.53'] },
-      })
-      expect(spec!.tolerations).toContainEqual(toleration)
-    })
+  test('the admission policies admit the additions in sandboxes.clusterAdds', async () => {
+    const pod = build()
+    pod.metadata!.annotations = { 'example.com/added': 'any' }
+    const { spec } = await chart.tryCreate(pod)
+    expect(spec!.nodeSelector).toEqual({ 'kubernetes.io/os': 'linux' })
+    expect(spec!.tolerations!.map(({ key }) => key)).toContain('dedicated')
+    expect(spec!.overhead).toEqual({ memory: '64Mi' })
+  })
 
-    test.each<Attack>([
-      {
-        what: 'a missing node selector',
-        change: (pod) => delete pod.spec.nodeSelector,
-        refusal: /spec\.nodeSelector must be sandboxes\.nodeSelector/,
-      },
-      {
-        what: 'another node selector',
-        change: (pod) => (pod.spec.nodeSelector!.zone = 'a'),
-        refusal: /spec\.nodeSelector must be sandboxes\.nodeSelector/,
-      },
-      {
-        what: 'a toleration of more effects',
-        change: (pod) => delete pod.spec.tolerations!.at(-1)!.effect,
-        refusal: /spec\.tolerations must be/,
-      },
-      {
-        what: 'another affinity',
-        change: (pod) => (pod.spec.affinity = { podAffinity: {} }),
-        refusal: /spec\.affinity must be sandboxes\.affinity/,
-      },
-      {
-        what: 'other DNS servers',
-        change: (pod) => (pod.spec.dnsConfig!.nameservers = ['1.1.1.1']),
-        refusal: /spec\.dnsConfig have only the nameservers 192\.0\.2\.53/,
-      },
-    ])('the policies reject the creation of a pod with $what', async ({ change, refusal }) => {
-      const pod = build()
-      change(pod)
-      await expect(chart.tryCreate(pod)).rejects.toThrow(refusal)
+  test.each<Attack>([
+    [
+      'a different annotation',
+      (pod) => (pod.metadata!.annotations = { 'example.com/other': 'any' }),
+      /metadata\.annotations: example\.com\/other is not set by Sandlot/,
+    ],
+    [
+      'a different node selector',
+      (pod) => (pod.spec.nodeSelector = { zone: 'a' }),
+      /spec\.nodeSelector must be .* within sandboxes\.clusterAdds\.nodeSelector/,
+    ],
+    [
+      'a toleration of a different taint',
+      (pod) => pod.spec.tolerations!.push({ key: 'other', operator: 'Exists' }),
+      /spec\.tolerations must be/,
+    ],
+    ['no runtime class', (pod) => delete pod.spec.runtimeClassName, /spec\.runtimeClassName must be/],
+    ["the node's user namespace", (pod) => delete pod.spec.hostUsers, /spec\.hostUsers must be false/],
+  ])('the policies reject an unlisted addition: %s', async (_, change, refusal) => {
+    const pod = build()
+    change(pod)
+    await expect(chart.tryCreate(pod)).rejects.toThrow(refusal)
+  })
+})
+
+describe.skipIf(!hasCluster || !hasHelm)('admission policies with placement, DNS and pull secrets', () => {
+  const toleration = { key: 'sandboxes', operator: 'Equal', value: 'only', effect: 'NoSchedule' }
+  const expression = { matchExpressions: [{ key: 'kubernetes.io/os', operator: 'In', values: ['linux'] }] }
+  const affinity = {
+    nodeAffinity: {
+      preferredDuringSchedulingIgnoredDuringExecution: [{ weight: 7, preference: expression }],
+    },
+  }
+  const nodeSelector = { 'kubernetes.io/os': 'linux' }
+  const env = {
+    SANDBOX_NODE_SELECTOR: JSON.stringify(nodeSelector),
+    SANDBOX_TOLERATIONS: JSON.stringify([toleration]),
+    SANDBOX_AFFINITY: JSON.stringify(affinity),
+    SANDBOX_IMAGE_PULL_SECRETS: 'registry',
+    SANDBOX_DNS: '192.0.2.53',
+  }
+  let chart: Awaited<ReturnType<typeof installChart>>
+  const build = () => buildSandboxPod('sbx-test', env)
+
+  beforeAll(async () => {
+    const values = [
+      'sandboxes.nodeSelector.kubernetes\\.io/os=linux',
+      'sandboxes.imagePullSecrets={registry}',
+      'sandboxes.dns={192.0.2.53}',
+    ]
+    const json = { 'sandboxes.tolerations': [toleration], 'sandboxes.affinity': affinity }
+    chart = await installChart({ values, json, env })
+  })
+  afterAll(() => chart?.remove())
+
+  test("the admission policies admit the chart's placement, pull secrets and DNS servers", async () => {
+    const { spec } = await chart.tryCreate(build())
+    expect(spec).toMatchObject({
+      nodeSelector,
+      affinity,
+      imagePullSecrets: [{ name: 'registry' }],
+      dnsConfig: { nameservers: ['192.0.2.53'] },
     })
-  },
-)
+    expect(spec!.tolerations).toContainEqual(toleration)
+  })
+
+  test.each<Attack>([
+    [
+      'a missing node selector',
+      (pod) => delete pod.spec.nodeSelector,
+      /spec\.nodeSelector must be sandboxes\.nodeSelector/,
+    ],
+    [
+      'another node selector',
+      (pod) => (pod.spec.nodeSelector!.zone = 'a'),
+      /spec\.nodeSelector must be sandboxes\.nodeSelector/,
+    ],
+    [
+      'a toleration of more effects',
+      (pod) => delete pod.spec.tolerations!.at(-1)!.effect,
+      /spec\.tolerations must be/,
+    ],
+    [
+      'another affinity',
+      (pod) => (pod.spec.affinity = { podAffinity: {} }),
+      /spec\.affinity must be sandboxes\.affinity/,
+    ],
+    [
+      'other DNS servers',
+      (pod) => (pod.spec.dnsConfig!.nameservers = ['1.1.1.1']),
+      /spec\.dnsConfig have only the nameservers 192\.0\.2\.53/,
+    ],
+  ])('the policies reject the creation of a pod with %s', async (_, change, refusal) => {
+    const pod = build()
+    change(pod)
+    await expect(chart.tryCreate(pod)).rejects.toThrow(refusal)
+  })
+})

@@ -78,7 +78,7 @@ interface Dashboard {
   panels: { title: string; targets: { expr: string }[] }[]
 }
 
-test('every dashboard panel queries only metrics that the processes register', async () => {
+test('every dashboard panel queries only metrics that the API or workers register', async () => {
   const known = await registered()
   const { panels }: Dashboard = JSON.parse(readFileSync(join(chart, 'dashboard.json'), 'utf8'))
   expect(panels.length).toBeGreaterThan(5)
@@ -89,7 +89,7 @@ test('every dashboard panel queries only metrics that the processes register', a
 })
 
 describe.skipIf(!hasHelm)('the rendered alerts', () => {
-  test('alerts and the recording rule query only metrics that processes register', async () => {
+  test('alerts and the recording rule query only metrics that the API or workers register', async () => {
     const known = await registered()
     expect(alertsOf()).toHaveLength(12)
     const rules = rulesOf().groups.flatMap(({ rules }) => rules)
@@ -134,13 +134,8 @@ describe.skipIf(!hasHelm)('the rendered alerts', () => {
     const folder = mkdtempSync(join(tmpdir(), 'sandlot-alerts-'))
     const check = (change: (rules: string) => string) => {
       writeFileSync(join(folder, 'rules.yaml'), change(dumpYaml(rulesOf())))
-      const { status, stdout, stderr } = spawnSync(
-        promtool!,
-        ['test', 'rules', join(folder, 'alerts.yaml')],
-        {
-          encoding: 'utf8',
-        },
-      )
+      const args = ['test', 'rules', join(folder, 'alerts.yaml')]
+      const { status, stdout, stderr } = spawnSync(promtool!, args, { encoding: 'utf8' })
       return { status, words: stdout + stderr }
     }
     try {

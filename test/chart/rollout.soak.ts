@@ -1,11 +1,9 @@
 /**
- * Upgrades, rolls back, drains and scales the chart on a cluster, and deletes its pods, under load and without failed
- * requests. SANDLOT_TEST_IMAGE must be an image on the nodes, such as localhost/sandlot-server:0.1.0 after
- * `ctr images import`. Pods must be able to reach this machine, which runs PostgreSQL and Redis, by the node's address.
- * SANDLOT_TEST_IMAGE_BEFORE is an image of the previous version to upgrade from and to roll back to. While pods are
- * replaced one by one, each version of the API calls each version of the worker.
+ * Upgrades, rolls back, drains and scales the chart under load. SANDLOT_TEST_IMAGE must be an image on the nodes, such as
+ * localhost/sandlot-server:0.1.0 after `ctr images import`, and SANDLOT_TEST_IMAGE_BEFORE may be one of the previous
+ * version. Pods must be able to reach this machine, which runs PostgreSQL and Redis, by the node's address.
  */
-import { spawn, spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -13,7 +11,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { AppsV1Api, CoreV1Api, type V1Pod } from '@kubernetes/client-node'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
-import { root } from '../../scripts/root.mjs'
+import { makeKeys } from '../../scripts/admin/environment.ts'
 import { openDatabase } from '../../shared/data/database.ts'
 import { type Account, signUp } from '../support/account.ts'
 import { hasCluster, images, newNamespace } from '../support/cluster.ts'
@@ -101,17 +99,7 @@ describe.skipIf(!hasCluster || !hasHelm || !image)('an installation under load',
     }
     writeFileSync(values, JSON.stringify(written))
     await core.createNamespace({ body: { metadata: { name: system } } })
-    const keys = spawnSync(
-      process.execPath,
-      [join(root, 'scripts/run.mjs'), 'scripts/admin.ts', 'make-keys'],
-      {
-        encoding: 'utf8',
-        cwd: root,
-      },
-    ).stdout
-    const stringData = Object.fromEntries(
-      [...keys.matchAll(/^(\w+)=(.+)$/gm)].map(([, name, value]) => [name!, value!]),
-    )
+    const stringData = makeKeys().value as Record<string, string>
     await core.createNamespacedSecret({ namespace: system, body: { metadata: { name: 'keys' }, stringData } })
     await helm('install', 'sandlot', chart, '--values', values, '--wait', '--timeout', '8m')
     const service = await core.readNamespacedService({ namespace: system, name: 'sandlot-api' })

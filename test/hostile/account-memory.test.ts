@@ -1,5 +1,4 @@
 /** Memory reserved for a tenant is counted, limited and released. */
-
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { Outbox } from '../../api/mcp/outbox.ts'
@@ -15,14 +14,14 @@ const mebibyte = 1024 * 1024
 const { world, alice, params, sh, waitForExit } = shareSandbox({ env: { MEMORY_PER_ACCOUNT_MIB: '32' } })
 
 /** Bytes reserved in the worker and the API. */
-const heldIn = async (kind: MemoryKind) =>
-  (
-    await sumUp(
-      [...world.workers, ...world.apis].map(({ internalUrl }) => internalUrl),
-      'sandlot_held_bytes',
-      'kind',
-    )
-  )[kind]
+const heldIn = async (kind: MemoryKind) => {
+  const urls = [...world.workers, ...world.apis].map(({ internalUrl }) => internalUrl)
+  return (await sumUp(urls, 'sandlot_held_bytes', 'kind'))[kind]
+}
+const untilHeld = (kind: MemoryKind, bytes: number) =>
+  world.eventually(async () => (await heldIn(kind)) === bytes, 10_000)
+const startInBackground = async (command: string) =>
+  (await alice.call('execCommand', { params, body: { command, background: true } })).body.id
 
 test('unread stdin counts against the memory budget until its command exits', async () => {
   const size = 1_000_000
@@ -54,24 +53,22 @@ test('unread stdin counts against the memory budget until its command exits', as
   const stop = (exec_id: string) =>
     alice.call('stopExec', { params: { ...params, exec_id }, query: { signal: 'KILL' } })
   for (const id of ids.slice(0, 4)) await stop(id)
-  await world.eventually(async () => (await heldIn('stdin')) === (ids.length - 4) * size, 10_000)
+  await untilHeld('stdin', (ids.length - 4) * size)
   const { body } = await start('cat >/dev/null; sleep 600')
-  await world.eventually(async () => (await heldIn('stdin')) === (ids.length - 4) * size, 10_000)
+  await untilHeld('stdin', (ids.length - 4) * size)
   for (const id of [...ids.slice(4), body.id]) await stop(id)
-  await world.eventually(async () => (await heldIn('stdin')) === 0, 10_000)
+  await untilHeld('stdin', 0)
 })
 
 test('pending WebSocket stdin counts against the memory budget', async () => {
   const command = 'until [ -e read ]; do sleep 0.05; done; wc -c'
-  const start = async () =>
-    (await alice.call('execCommand', { params, body: { command, background: true } })).body.id
   const open = async (exec_id: string) => {
     const path = pathOf(endpoints.attachExec, { params: { ...params, exec_id } })
     const socket = newWebSocket(world, alice, path)
     await untilOpen(socket)
     return socket
   }
-  const ids = await Promise.all(Array.from({ length: 5 }, start))
+  const ids = await Promise.all(Array.from({ length: 5 }, () => startInBackground(command)))
   const sockets = await Promise.all(ids.map(open))
   const frame = Buffer.alloc(mebibyte / 16)
   for (const socket of sockets) for (let sent = 0; sent < 192; sent++) socket.send(frame)
@@ -86,33 +83,26 @@ test('pending WebSocket stdin counts against the memory budget', async () => {
     const stdout = async () => (await alice.call('getExec', { params: { ...params, exec_id } })).body.stdout
     expect(await world.eventually(stdout, 20_000)).toBe(`${12 * mebibyte}\n`)
   }
-  await world.eventually(async () => (await heldIn('stdin')) === 0, 10_000)
+  await untilHeld('stdin', 0)
   for (const socket of sockets) socket.close()
 })
 
 test('a download releases its memory when it ends', async () => {
-  const printed = { command: 'head -c 4000000 /dev/zero | tr "\\0" x; echo end', background: true }
-  const { id: exec_id } = (await alice.call('execCommand', { params, body: printed })).body
+  const exec_id = await startInBackground('head -c 4000000 /dev/zero | tr "\\0" x; echo end')
   const of = { ...params, exec_id }
   await waitForExit(exec_id)
   const download = async (range?: string) => {
-    const headers = { headers: range === undefined ? {} : { range } }
-    return await (
-      await alice.open('readExecOutput', { params: of, query: { stream: 'stdout' }, ...headers })
-    ).text()
+    const headers = range === undefined ? {} : { range }
+    const query = { stream: 'stdout' } as const
+    return (await alice.open('readExecOutput', { params: of, query, headers })).text()
   }
   expect(await download('bytes=3999998-4000001')).toBe('xxen')
   expect((await download()) === `${'x'.repeat(4_000_000)}end\n`).toBe(true)
-  await world.eventually(async () => (await heldIn('streams')) === 0, 10_000)
+  await untilHeld('streams', 0)
 })
 
 test("up to eight readers each receive all of a command's output", async () => {
-  const { id: exec_id } = (
-    await alice.call('execCommand', {
-      params,
-      body: { command: 'until [ -e go ]; do sleep 0.05; done; echo gone', background: true },
-    })
-  ).body
+  const exec_id = await startInBackground('until [ -e go ]; do sleep 0.05; done; echo gone')
   const of = { ...params, exec_id }
   const follow = async () => readEvents(await alice.open('streamExec', { params: of }))
   const readers = await Promise.all(Array.from({ length: 8 }, follow))
@@ -125,7 +115,7 @@ test("up to eight readers each receive all of a command's output", async () => {
     expect(data).toEqual({ text: 'gone\n' })
     await reader.rest()
   }
-  await world.eventually(async () => (await heldIn('streams')) === 0, 10_000)
+  await untilHeld('streams', 0)
 })
 
 const call = (account: Account, message: object) =>
@@ -183,8 +173,7 @@ test('an MCP stream that is resumed many times runs its command once', async () 
   await chunks.cancel()
   await sh('touch go-once')
   for (const answer of again) expect(await answer.text()).toContain('"stdout":"ran\\n"')
-  for (const kind of ['requests', 'answers', 'streams'] as const)
-    await world.eventually(async () => (await heldIn(kind)) === 0, 10_000)
+  for (const kind of ['requests', 'answers', 'streams'] as const) await untilHeld(kind, 0)
   const long = { ...headers, 'last-event-id': `${'x'.repeat(4_100)}.1` }
   await expect(alice.open('resumeMcp', { headers: long })).rejects.toMatchObject({ status: 400 })
 })

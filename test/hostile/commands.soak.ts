@@ -23,7 +23,7 @@ test("exhausting a sandbox's processes, memory and disk does not slow down other
   })
 })
 
-/** Arbitrary bytes, guessed sentinels, control sequences and unusual exits. */
+/** What a hostile command prints, and the script. */
 const prints: Record<string, string> = {
   'single bytes, alternating between both streams':
     'i=0; while [ $i -lt 20000 ]; do printf a; printf b >&2; i=$((i+1)); done',
@@ -38,7 +38,7 @@ const prints: Record<string, string> = {
 }
 
 test('commands with hostile output end with an exit status and do not slow down other sandboxes', async () => {
-  const { result } = await withNeighbour(world, async (hostile) => {
+  const result = await withNeighbour(world, async (hostile) => {
     const kinds = Object.entries(prints)
     const results = await Promise.all(
       kinds.map(async ([kind, script]) => [kind, await endure(hostile, script, 20_000)] as const),
@@ -82,7 +82,7 @@ test('the maximum number of commands of the maximum size does not slow down othe
 })
 
 test('redacting the maximum number of secrets does not slow down other sandboxes', async () => {
-  const { result } = await withNeighbour(world, async ({ account, exec }) => {
+  const result = await withNeighbour(world, async ({ account, exec }) => {
     const value = (index: number) => `${index}-`.repeat(400).slice(0, 1_000)
     for (let index = 0; index < limits.secrets; index++) {
       await account.call('createSecret', { body: { name: `S${index}`, value: value(index) } })

@@ -1,7 +1,4 @@
-/**
- * Replaces a local sandbox's agent, as if a tenant had taken it over.
- * Installed from outside, because the agent's socket is not reachable inside the sandbox.
- */
+/** Replaces a local sandbox's agent from outside the sandbox, as if a tenant had taken the agent over. */
 import { once } from 'node:events'
 import { readdirSync, renameSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
@@ -11,7 +8,7 @@ import { podName } from '../../shared/data/ids.ts'
 import type { World } from '../support/index.ts'
 
 /** Limit per connection, so that the test ends even if the driver is broken. */
-export const maxSentBytes = 64 * 1024 * 1024
+const maxSentBytes = 64 * 1024 * 1024
 const chunkBytes = 64 * 1024
 
 export function agentSocketOf({ settings }: World, sandboxId: string): string {
@@ -19,14 +16,13 @@ export function agentSocketOf({ settings }: World, sandboxId: string): string {
   return join(folder, readdirSync(folder).find((name) => name.endsWith('.sock'))!)
 }
 
-export type Role = 'main' | 'stdout' | 'stderr'
+type Role = 'main' | 'stdout' | 'stderr'
 
 export const status = (fields: object): Buffer => Buffer.from(`${JSON.stringify(fields)}\n`)
 
 /**
- * Replaces the agent until the test ends. After the first line, the connection of this role receives `first`
- * and then `endless` repeatedly.
- * @returns bytes accepted so far by each flooded connection
+ * Replaces the agent until the test ends. Each connection with this role receives `endless` repeatedly.
+ * @returns the number of bytes accepted so far by each flooded connection
  */
 export async function replaceAgent(
   socketPath: string,

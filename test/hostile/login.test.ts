@@ -1,4 +1,3 @@
-/** An owner can log in during a flood of logins from many addresses. */
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { FairQueue } from '../../api/limits/fair-queue.ts'

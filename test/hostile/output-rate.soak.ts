@@ -34,7 +34,7 @@ test.each([
   ['short lines in a loop', 'while :; do echo y; done'],
 ])('the output rate limit leaves processor time to others when commands print %s', async (_, command) => {
   const processes = [world.apis[0]!, world.workers[0]!]
-  const { result } = await withNeighbour(world, async (hostile) => {
+  const result = await withNeighbour(world, async (hostile) => {
     // Waits for the neighbour's commands to start.
     await sleep(200)
     const before = processes.map(processorMs)

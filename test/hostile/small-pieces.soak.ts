@@ -3,21 +3,17 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { headOf, openRaw } from '../support/raw.ts'
 import { shareWorld } from '../support/shared.ts'
-import { withNeighbour } from './neighbour.ts'
+import { type Tenant, withNeighbour } from './neighbour.ts'
 
 const world = shareWorld()
 const bounds = { floorMs: 1_000, growthMiB: 256 }
 const floodMs = 8_000
 
 /**
- * Keeps `count` connections open for 8 s. Each sends `head`, then `block` repeatedly. Closed ones are
- * reopened.
+ * Sends `head` and then `block` repeatedly over four connections, reopens closed connections, and checks that the API
+ * answers health checks meanwhile.
  */
-async function flood(
-  count: number,
-  head: string,
-  block: string,
-): Promise<{ sentMiB: number; slowestHealthMs: number }> {
+async function flood(head: string, block: string): Promise<void> {
   const until = performance.now() + floodMs
   let sent = 0
   let slowestHealthMs = 0
@@ -52,44 +48,26 @@ async function flood(
       await sleep(50)
     }
   }
-  await Promise.all([watchHealth(), ...Array.from({ length: count }, keepSending)])
-  return { sentMiB: sent / 1024 / 1024, slowestHealthMs }
+  await Promise.all([watchHealth(), ...Array.from({ length: 4 }, keepSending)])
+  const sentMiB = (sent / 1024 / 1024).toFixed(1)
+  console.info(`flood: ${sentMiB} MiB sent, slowest health check ${slowestHealthMs.toFixed(0)} ms`)
+  expect(slowestHealthMs).toBeLessThan(1_000)
 }
 
 const json = { 'content-type': 'application/json', 'transfer-encoding': 'chunked' }
 const oneByteChunks = '1\r\nx\r\n'.repeat(10_000)
 
-const report = ({ sentMiB, slowestHealthMs }: Awaited<ReturnType<typeof flood>>) => {
-  console.info(`flood: ${sentMiB.toFixed(1)} MiB sent, slowest health check ${slowestHealthMs.toFixed(0)} ms`)
-  expect(slowestHealthMs).toBeLessThan(1_000)
-}
-
-test("pipelined requests without a credential do not slow down other accounts' requests", async () => {
-  await withNeighbour(
-    world,
-    async () => report(await flood(4, '', headOf('GET', '/x').repeat(2_000))),
-    bounds,
-  )
+test.each<[string, (hostile: Tenant) => [head: string, block: string]]>([
+  ['pipelined requests without a credential', () => ['', headOf('GET', '/x').repeat(2_000)]],
+  ['logins in one-byte chunks', () => [headOf('POST', '/v1/auth/login', json), oneByteChunks]],
+  ['raw files in one-byte chunks', (hostile) => [headOfFile(hostile, 'PUT', 'raw?path=x'), oneByteChunks]],
+  ['JSON files in one-byte chunks', (hostile) => [headOfFile(hostile, 'POST', 'create'), oneByteChunks]],
+])("a flood of %s does not slow down other accounts' requests", async (_, bytesOf) => {
+  await withNeighbour(world, (hostile) => flood(...bytesOf(hostile)), bounds)
 })
 
-test("a login in one-byte chunks does not slow down other accounts' requests", async () => {
-  const head = headOf('POST', '/v1/auth/login', json)
-  await withNeighbour(world, async () => report(await flood(4, head, oneByteChunks)), bounds)
-})
-
-test.each([
-  ['raw file', 'PUT', 'files/raw?path=x'],
-  ['file in JSON', 'POST', 'files/create'],
-])("a %s in one-byte chunks does not slow down other accounts' requests", async (_, method, route) => {
-  await withNeighbour(
-    world,
-    async ({ account, params }) => {
-      const head = headOf(method, `/v1/sandboxes/${params.id}/${route}`, {
-        ...json,
-        authorization: `Bearer ${account.key}`,
-      })
-      report(await flood(4, head, oneByteChunks))
-    },
-    bounds,
-  )
-})
+const headOfFile = ({ account, params }: Tenant, method: string, route: string) =>
+  headOf(method, `/v1/sandboxes/${params.id}/files/${route}`, {
+    ...json,
+    authorization: `Bearer ${account.key}`,
+  })

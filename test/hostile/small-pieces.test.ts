@@ -121,18 +121,18 @@ test('a request that waits for a notification stops waiting when it is aborted',
 })
 
 describe('the chunk limit', () => {
-  test('the chunk limit allows a burst of exactly 1,024 empty chunks', () => {
+  test('allows a burst of exactly 1,024 empty chunks', () => {
     const isExceededBy = makeChunkLimit(() => 0)
     for (let piece = 0; piece < 1_024; piece++) expect(isExceededBy(0)).toBe(false)
     expect(isExceededBy(0)).toBe(true)
   })
 
-  test('the chunk limit allows any number of 16-byte chunks', () => {
+  test('allows any number of 16-byte chunks', () => {
     const isExceededBy = makeChunkLimit(() => 0)
     for (let piece = 0; piece < 100_000; piece++) expect(isExceededBy(16)).toBe(false)
   })
 
-  test('the chunk limit allows 200 one-byte chunks per second for a day, but not 400 per second for 30 seconds', () => {
+  test('allows 200 one-byte chunks per second for a day, but not 400 per second for 30 seconds', () => {
     const day = 24 * 60 * 60
     let now = 0
     const slow = makeChunkLimit(() => now)
@@ -146,7 +146,7 @@ describe('the chunk limit', () => {
     expect(now).toBeLessThan(30_000)
   })
 
-  test('sending large chunks does not allow more small chunks later', () => {
+  test('large chunks do not raise the limit on later small chunks', () => {
     const isExceededBy = makeChunkLimit(() => 0)
     isExceededBy(1024 * 1024)
     const refused = Array.from({ length: 5_000 }).findIndex(() => isExceededBy(0))

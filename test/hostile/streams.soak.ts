@@ -12,7 +12,7 @@ import { shareSandbox } from '../support/shared.ts'
 const { world, alice, params, sh } = shareSandbox()
 
 const readerCount = 300
-/** Number of readers opened at once. A larger batch would measure the start of commands. */
+/** A larger batch would measure the start of commands. */
 const batchSize = 10
 /** Exceeds all kernel buffers between worker and client. */
 const fileBytes = 32 * 1024 * 1024

@@ -133,8 +133,11 @@ const floods: [name: string, flood: Flood][] = [
 ]
 
 test.each(floods)("a flood of %s does not slow down other accounts' requests", async (name, each) => {
-  const measured = await withNeighbour(world, (hostile) => watched(() => flood(hostile, each)), bounds)
-  const { slowestMs, maxHeld, result } = measured.result
+  const { slowestMs, maxHeld, result } = await withNeighbour(
+    world,
+    (hostile) => watched(() => flood(hostile, each)),
+    bounds,
+  )
   console.info(
     `${name}: health check at most ${slowestMs.toFixed(0)} ms, held ${(maxHeld / mebibyte).toFixed(1)} MiB; ` +
       `${(result.sent / mebibyte).toFixed(1)} MiB sent, ${result.closed} closed, ${result.refused} refused`,

@@ -163,8 +163,7 @@ test("frames that exceed an account's frame limit are delayed", async () => {
   const kinds = Buffer.concat([frame('binary'), frame('pong'), frame('text')])
   for (const { socket } of sockets) socket.write(repeat(kinds, 35_000 * frame('pong').length))
   await Promise.all(sockets.map((socket) => answered(socket, 'last')))
-  // 10,000 frames are free, and others were read before the pause. On a slow machine, this check always
-  // passes.
+  // 10,000 frames are free, and others were read before the pause. On a slow machine, this check always passes.
   expect(performance.now() - startedAt).toBeGreaterThan(1_000)
 })
 

@@ -1,4 +1,3 @@
-/** An account of a test world, and requests with its credentials. */
 import { randomUUID } from 'node:crypto'
 import type * as z from 'zod'
 import { codesOf } from '../../api/http/responses.ts'
@@ -21,7 +20,7 @@ export interface CallOptions<N extends EndpointName> {
   body?: Part<N, 'body'>
   bytes?: Uint8Array | ReadableStream<Uint8Array>
   headers?: Record<string, string>
-  /** Index of the API process. Default 0. */
+  /** Index of the API process. */
   api?: number
   signal?: AbortSignal
 }
@@ -85,12 +84,8 @@ export interface Account {
    * @throws {Refusal} for documented errors. All other errors fail the test.
    */
   call<N extends EndpointName>(name: N, options?: CallOptions<N>): Promise<Answer<ReplyOf<N>>>
-  /**
-   * Returns a streamed response.
-   * @throws {Refusal} for documented errors
-   */
+  /** Like `call`, but returns the response before its body. */
   open<N extends EndpointName>(name: N, options?: CallOptions<N>): Promise<Response>
-  /** Creates an API key, and returns the account with this key. */
   withNewKey(): Promise<Account>
   with(credentials: Partial<Pick<Account, 'token' | 'key'>>): Account
 }

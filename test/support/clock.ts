@@ -28,10 +28,7 @@ const moveScript = `
     elseif left >= 0 then redis.call('DEL', key) end
   end`
 
-/**
- * Sets the clock, which then stands still unless `running` is true.
- * @param at the new time
- */
+/** Sets the clock, and stops it unless `running` is true. */
 export async function setClock(db: Database, at: Date, { running = false } = {}): Promise<void> {
   await db.query('create table if not exists test_clock (at timestamptz, shift interval not null)')
   await db.transaction(async (db) => {

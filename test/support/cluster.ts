@@ -1,14 +1,14 @@
-/** The test cluster, if any. Does not import the Kubernetes client, which would take half a second. */
+/** The test cluster. Does not import the Kubernetes client, which would take half a second. */
 import { randomBytes } from 'node:crypto'
 import type { CoreV1Api } from '@kubernetes/client-node'
 
 export interface Cluster {
   namespace: string
-  /** Client with an administrator's credentials. */
+  /** Uses an administrator's credentials. */
   api: CoreV1Api
   /** Settings for processes that use the cluster. */
   env: Record<string, string>
-  /** Starts the removal, which takes 5 s. `awaitRemoved` waits for all removals. */
+  /** Only starts the removal, which takes 5 s. `awaitRemoved` waits for all removals. */
   remove(): Promise<void>
 }
 

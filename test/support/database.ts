@@ -1,4 +1,3 @@
-/** A migrated database per world, copied from a template that each run creates once. */
 import { randomBytes } from 'node:crypto'
 import { inject } from 'vitest'
 import { type Database, openDatabase, requestTimeouts } from '../../shared/data/database.ts'
@@ -6,7 +5,7 @@ import { type Database, openDatabase, requestTimeouts } from '../../shared/data/
 export interface TestDatabase {
   url: string
   name: string
-  /** URL of the server, as superuser. */
+  /** URL for a superuser. */
   server: string
 }
 
@@ -17,7 +16,10 @@ const template = 'sandlot_template'
 /** Key of the advisory lock under which one of the concurrent test files creates the template. */
 const lock = 7_263_002
 
-/** @param server another server, whose database is migrated instead of copied from the template */
+/**
+ * Copies a migrated template, which each run creates once.
+ * @param server another server, whose database is migrated instead
+ */
 export async function makeDatabase(server?: string): Promise<TestDatabase> {
   if (server) {
     await migrate(server)

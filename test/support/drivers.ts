@@ -1,4 +1,3 @@
-/** Runs a suite with both drivers, or only the local one if there is no cluster. */
 import { pino } from 'pino'
 import { describe } from 'vitest'
 import type { Driver } from '../../workers/drivers/driver.ts'
@@ -61,9 +60,7 @@ export const describeOnBothInSoakAtOnce = (name: string, suite: (driver: DriverN
 export const describeOnEveryImage = (name: string, suite: (place: Place) => void) =>
   concurrentInGate(everyImage, name, suite)
 
-/**
- * Runs drivers concurrently even in the soak. For tests that mostly wait and do not check short durations.
- */
+/** Uses both drivers at once even in the soak. For tests that mostly wait and do not check short durations. */
 export const describeOnBothDriversAtOnce = (name: string, suite: (driver: DriverName) => void) =>
   atOnce(bothDrivers, name, ({ driver }) => suite(driver))
 

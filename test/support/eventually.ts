@@ -13,7 +13,7 @@ export const defaultLiveness = { WORKER_LIVENESS_TIMEOUT_SECONDS: String(default
 /** Maximum wait. It is shorter than the test timeout, so that a failed wait reports its condition. */
 const longestMs = 150_000
 
-/** Returns the allowed milliseconds for a documented duration. */
+/** Returns how long a documented duration may take in this run. */
 export const patient = (ms: number): number => Math.max(ms, Math.min(ms * durationFactor, longestMs))
 
 /** @throws in the soak if the measured duration is not below the documented one */
@@ -26,7 +26,7 @@ export function expectDurationBelow(ms: number, documentedMs: number): void {
 /**
  * Polls every 20 ms until `ask` returns a truthy value.
  * @param ms documented duration, which the gate extends
- * @throws the last error of `ask` after this time
+ * @throws the last error of `ask`
  */
 export const eventually = <T>(ask: () => Promise<T> | T, ms: number): Promise<NonNullable<T>> =>
   waitFor(ask, patient(ms))

@@ -11,10 +11,10 @@ import type { World } from './world.ts'
 export interface Server {
   plug: Plug
   promote(): Promise<void>
-  /** Makes this server a replica. Resolves once in sync with the primary. */
+  /** Makes this server a replica, and waits until it is in sync with the primary. */
   follow(primary: Server): Promise<void>
   port: number
-  /** Number of connections through the address. */
+  /** Connections through the address. */
   connections(): number
 }
 
@@ -34,6 +34,7 @@ export async function openPair({ plugs, folder }: World): Promise<Pair> {
   mkdirSync(ownFolder)
   const opened = new Map<Server, number>()
   const controls: Redis[] = []
+  const relays: Relay[] = []
 
   async function open(plug: Plug): Promise<Server> {
     const path = new URL(plug.url).pathname
@@ -59,7 +60,6 @@ export async function openPair({ plugs, folder }: World): Promise<Pair> {
     relays.push(forReplicas)
     return server
   }
-  const relays: Relay[] = []
   const first = await open(plugs.redis)
   const second = await open(await startRedis(ownFolder, watchdog))
   await second.follow(first)

@@ -1,6 +1,5 @@
 /** WebSocket frames that no client library sends. */
-import type { RawConnection } from './raw.ts'
-import { headOf, openRaw } from './raw.ts'
+import { headOf, openRaw, type RawConnection } from './raw.ts'
 
 const opcodes = { continuation: 0, text: 1, binary: 2, ping: 9, pong: 10 } as const
 

@@ -21,7 +21,7 @@ export const growingTables = [
 
 export const historyAccountId = (number: number) => `acc_past_${number}`
 
-/** Sandboxes per statement, few enough that no statement times out. */
+/** Sandboxes per statement. Larger statements could time out. */
 const batchSize = 20_000
 
 /** @param from number of sandboxes inserted by earlier calls */

@@ -1,4 +1,3 @@
-/** Sends requests with control over the source address, the raw bytes and the connection. */
 import { type IncomingHttpHeaders, request } from 'node:http'
 import { text } from 'node:stream/consumers'
 
@@ -16,6 +15,7 @@ export interface RawAnswer {
   text: string
 }
 
+/** Sends a request over a new connection. */
 export function send(
   url: string,
   { method = 'GET', headers = {}, body, from }: RawRequest = {},

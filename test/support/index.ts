@@ -1,10 +1,3 @@
-/**
- * A complete Sandlot for one test, with its own database, Redis, processes and accounts.
- * Disposal stops everything, and fails if a pod, process, job, connection or unfinished row remains.
- *   await using world = await startWorld({ apis: 4, env: { QUOTA_CONCURRENT_SANDBOXES: '1' } })
- *   const alice = await world.account()
- *   const { body } = await alice.call('createSandbox')
- */
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -33,6 +26,10 @@ import type { World, WorldOptions } from './world.ts'
 
 export type { Process, World, WorldOptions }
 
+/**
+ * Starts a complete Sandlot for one test, with its own database, Redis, processes and accounts.
+ * Disposal stops everything, and fails if a pod, process, job, connection or unfinished row remains.
+ */
 export async function startWorld(options: WorldOptions = {}): Promise<World> {
   const { apis = 1, workers = 1, driver = 'local' } = options
   await using undo = new AsyncDisposableStack()

@@ -1,8 +1,4 @@
-/** Shell code for programs that listen on a port in a sandbox, whatever its image. */
-
-/**
- * Shell code that echoes all bytes. Listens on the loopback interface, except in busybox, whose nc cannot.
- */
+/** Shell code that echoes all bytes. Listens on the loopback interface, except in busybox, whose nc cannot. */
 export const echoOn = (port: number): string =>
   `if command -v perl >/dev/null; then exec perl -MIO::Socket::INET -e '${perlEcho}' ${port}; ` +
   `else exec nc -ll -p ${port} -e cat; fi`

@@ -1,10 +1,9 @@
-/** Ends pods as a node failure does: immediately and without a grace period. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { unlessGone } from './unless-gone.ts'
 import type { World } from './world.ts'
 
-/** Kills the first process locally. On a cluster, force-deletes the pod. */
+/** Ends a pod as a node failure does: immediately and without a grace period. */
 export async function losePod({ cluster, folder }: World, name: string): Promise<void> {
   if (!cluster) return killFirstProcess(folder, name)
   const { namespace, api } = cluster

@@ -1,4 +1,3 @@
-/** SDK clients and plain HTTP requests for the Model Context Protocol. */
 import * as today from '@modelcontextprotocol/client'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'

@@ -5,7 +5,7 @@ export function median(figures: number[]): number {
   return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN
 }
 
-/** Returns CPU time in milliseconds, which does not depend on other processes. */
+/** Returns the CPU time of `work` in milliseconds, which does not depend on other processes. */
 export function processorMs(work: () => void): number {
   const before = process.threadCpuUsage()
   work()
@@ -13,7 +13,7 @@ export function processorMs(work: () => void): number {
   return (user + system) / 1000
 }
 
-/** Returns CPU time in ticks of 10 ms, which does not depend on other processes. */
+/** Returns a process's CPU time in ticks of 10 ms. */
 export function processorTicks({ pid }: { pid: number }): number {
   const [, , , , , , , , , , , user, system] = readStat(pid)!
   return Number(user) + Number(system)

@@ -32,8 +32,8 @@ export function collectGarbage(): void {
 }
 
 /**
- * This process's memory after garbage collection, in bytes. V8 frees array buffers in another thread, so the first
- * collection still counts them. The second collection waits for that thread.
+ * Returns this process's memory after garbage collection, in bytes. V8 frees array buffers in another thread, so the
+ * first collection still counts them, and the second waits for that thread.
  */
 export function memoryKept(): number {
   collectGarbage()

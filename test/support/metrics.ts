@@ -1,6 +1,6 @@
 /**
  * Sums a metric over several processes, separately for each value of a label.
- * @param urls base URLs of the internal servers
+ * @param urls of internal servers
  * @param having text that a sample's line must contain
  */
 export async function sumUp(

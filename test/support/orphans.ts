@@ -10,11 +10,11 @@ import { eventually, waitFor } from './eventually.ts'
 import type { Process } from './process.ts'
 import type { World } from './world.ts'
 
-/** Maximum time for workers to clean up after a crash, in milliseconds. */
+/** For workers to clean up after a crash. */
 const cleanMs = 60_000
-/** Usual time for workers to clean up, in milliseconds. */
+/** For workers to clean up as usual. */
 const promptMs = 3_000
-/** Maximum time until the kernel and Redis notice that a process has exited, in milliseconds. */
+/** For the kernel and Redis to notice that a process has exited. */
 const noticeMs = 5_000
 
 /** Resolves when all pods are deleted and all jobs are done. */
@@ -93,10 +93,7 @@ async function podsOf(world: World): Promise<string[]> {
   }
 }
 
-/**
- * Jobs that a worker would still run.
- * Excludes `expire` jobs of ended sandboxes and failed jobs, which are kept on purpose.
- */
+/** Returns jobs that a worker would still run, without `expire` jobs of ended sandboxes and failed jobs. */
 async function unfinishedJobs({ redis, workers }: World): Promise<string[]> {
   const queue = new Queue(queueName, { connection: redis as never, prefix: queuePrefix })
   // A killed worker's active job returns to the queue when the lock expires.

@@ -1,4 +1,3 @@
-/** Runs every pair of operations concurrently. The result must match some sequential order. */
 import { expect } from 'vitest'
 import { Refusal } from './account.ts'
 
@@ -22,6 +21,7 @@ interface Options {
   concurrency?: number
 }
 
+/** Runs every pair of operations concurrently. Each result must match one of the two sequential orders. */
 export async function tryPairs<T>(kind: Kind<T>, { rounds, concurrency = 1 }: Options): Promise<void> {
   const pairs = pairsOf(Object.keys(kind.operations))
     .filter((names) => kind.isTried?.(names) ?? true)

@@ -8,12 +8,12 @@ export interface ExplainedStatement {
   scans: Scan[]
 }
 
-export interface Scan {
+interface Scan {
   table: string
   /** For example `Seq Scan` or `Index Only Scan`. */
   kind: string
   index: string | undefined
-  /** Number of rows read, including rows removed by a filter. */
+  /** Rows that were read, including rows removed by a filter. */
   rows: number
 }
 

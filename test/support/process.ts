@@ -21,16 +21,14 @@ export interface Process {
   callsUrl: string
   /** Resolves when the API listens, or when the worker accepts jobs. */
   ready: Promise<void>
-  /** Exit code, or the signal that killed the process. */
   ended: Promise<number | NodeJS.Signals>
-  /** All logged or printed lines. */
   lines: Line[]
   repeatedKeys: string[]
   signal(signal: NodeJS.Signals): void
   isFrozen(): boolean
-  /** True if the process is running and not stopped. */
+  /** Returns whether the process is running and not frozen. */
   isWell(): boolean
-  /** True after exit code 0. */
+  /** Returns whether the process has exited with code 0. */
   hasStopped(): boolean
   /** Sends SIGTERM if the process is running. @throws if the exit code is not 0 */
   stop(): Promise<void>
@@ -40,17 +38,16 @@ export interface Process {
 export interface Line extends Record<string, unknown> {
   msg: string
   level?: string
-  /** Time of receipt on the test's clock, in milliseconds since 1970. */
+  /** When the test received the line, in milliseconds since 1970. */
   seenAt?: number
 }
 
-export interface ProcessOptions {
+interface ProcessOptions {
   kind: 'api' | 'worker'
   name: string
   folder: string
   env: Record<string, string | undefined>
   watchdog: Watchdog
-  /** Entry file in the bundle. Default: the entry for this kind. */
   entry?: Exclude<keyof Bundle, 'runner'> | undefined
 }
 
@@ -62,7 +59,7 @@ export function startProcess({ kind, name, folder, env, watchdog, entry = kind }
     cwd: root,
     env: { PATH: process.env.PATH, HOME: folder, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
-    // Creates a process group, so that the watchdog can kill the whole group.
+    // Lets the watchdog kill the whole process group.
     detached: true,
   })
   const pid = child.pid!
@@ -163,7 +160,7 @@ function parse(text: string): Line {
 export const hasRepeatedKey = (text: string, line: Line): boolean =>
   text.startsWith('{') && JSON.stringify(line).length < text.length
 
-/** The last lines, excluding successful requests. */
+/** Returns the last lines, without successful requests. */
 function describe(lines: Line[]): string {
   const telling = lines.filter((line) => !(line.msg === 'request' && Number(line.status) < 500))
   return telling

@@ -1,4 +1,3 @@
-/** A raw TCP connection, for example to send half a request or to leave a response unread. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 
@@ -11,10 +10,7 @@ export interface RawConnection {
   closed: Promise<number>
 }
 
-/**
- * @param bytes sent immediately
- * @returns a connection that this end never closes
- */
+/** Opens a TCP connection that this end never closes, for example to send half a request. */
 export function openRaw(url: string, bytes: string | Buffer = ''): RawConnection {
   const { hostname, port } = new URL(url)
   const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true })
@@ -39,7 +35,6 @@ export function openRaw(url: string, bytes: string | Buffer = ''): RawConnection
   return connection
 }
 
-/** Request headers, including the final empty line. */
 export const headOf = (method: string, path: string, headers: Record<string, string | number> = {}): string =>
   [
     `${method} ${path} HTTP/1.1`,
@@ -49,7 +44,6 @@ export const headOf = (method: string, path: string, headers: Record<string, str
 
 export const descriptorsOf = ({ pid }: { pid: number }): number => readdirSync(`/proc/${pid}/fd`).length
 
-/** Number of connections still open at the remote end. */
 export function countOpenOnOtherSide(connections: RawConnection[]): number {
   const ends = new Set(connections.map(({ ports }) => ports!.join(' ')))
   const rows = readFileSync('/proc/net/tcp', 'latin1').trim().split('\n').slice(1)

@@ -1,7 +1,7 @@
 import { connect, createServer, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-export type ListenAddress = { path: string } | { port: number; host: string }
+type ListenAddress = { path: string } | { port: number; host: string }
 
 export interface Relay {
   /** The actual port, even if 0 was requested. */
@@ -35,7 +35,7 @@ export interface RelayOptions {
 
 type Mode = 'whole' | 'cut' | 'frozen' | 'one-way'
 
-/** @param at listen address. Port 0 selects a free port. */
+/** @param at port 0 selects a free port */
 export async function openRelay(
   from: ListenAddress,
   at: ListenAddress,

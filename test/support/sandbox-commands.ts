@@ -8,8 +8,8 @@ export interface Inside {
   /** Waits for the exit status of a background command. */
   waitForExit(execId: string): Promise<ExecResult>
   /**
-   * Counts processes by command line. The pattern must not match itself: `slee[p] 60`.
-   * The pattern must contain a word, because the first process's command line contains ten random digits.
+   * Counts processes whose command line matches. The pattern must not match itself (`slee[p] 60`), and must contain a
+   * word, because the first process's command line contains ten random digits.
    */
   countOf(pattern: string): Promise<number>
 }

@@ -1,4 +1,3 @@
-/** Opens single sandboxes without an API or a worker: on this machine, and in each image on a cluster. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -21,6 +20,7 @@ export interface Sandboxes {
   close(): Promise<void>
 }
 
+/** Runs a suite with single sandboxes, without an API or a worker: on this machine, and in each image on a cluster. */
 export function describeInSandboxes(name: string, suite: (open: () => Promise<Sandboxes>) => void): void {
   describeOnEveryImage(name, ({ driver, env }) =>
     suite(driver === 'local' ? onThisMachine : () => onCluster(env.SANDBOX_IMAGE ?? images.debian)),

@@ -1,4 +1,3 @@
-/** A world's own PostgreSQL and Redis servers. Tests may stop, kill, freeze and empty them. */
 import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { postgresUrl, preparePostgres } from '../../scripts/services/postgres.ts'
@@ -9,6 +8,7 @@ import { readStat } from '../../shared/platform/process-stat.mjs'
 import { eventually } from './eventually.ts'
 import { unlessGone } from './unless-gone.ts'
 
+/** A world's own PostgreSQL or Redis server, which tests may stop, kill, freeze and empty. */
 export interface Plug {
   url: string
   stop(): Promise<void>

@@ -17,15 +17,14 @@ export interface PostgresPair {
   first: PostgresServer
   second: PostgresServer
   /**
-   * Promotes the standby. The old primary shuts down cleanly, so no commit is lost, and restarts as a
-   * standby.
+   * Promotes the standby. The old primary shuts down cleanly, so no commit is lost, and restarts as a standby.
    * @param promoted called before the old primary restarts
    */
   switchTo(server: PostgresServer, promoted?: () => void): Promise<void>
   end(): Promise<void>
 }
 
-/** Maximum time for the standby to catch up on a busy machine, in milliseconds. */
+/** For the standby to catch up on a busy machine. */
 const followMs = 60_000
 const promoteMs = 30_000
 

@@ -12,9 +12,9 @@ import type { Wire } from './wire.ts'
 export interface WorldOptions {
   apis?: number
   workers?: number
-  /** Default `local`. With `kubernetes`, the world has its own namespace. */
+  /** With `kubernetes`, the world has its own namespace. */
   driver?: 'local' | 'kubernetes'
-  /** Settings for all processes. They override the test settings. */
+  /** Overrides the test settings of all processes. */
   env?: Record<string, string>
   /** Starts a separate PostgreSQL that tests may stop. Takes half a second. */
   separatePostgres?: boolean
@@ -24,7 +24,7 @@ export interface WorldOptions {
 
 export interface World extends ApiUrls, AsyncDisposable {
   settings: Settings
-  /** Connection as a superuser. */
+  /** Connects as a superuser. */
   db: Database
   redis: Redis
   apis: Process[]

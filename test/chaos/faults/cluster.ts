@@ -1,7 +1,6 @@
 /** Removes objects of `npm run cluster`, until an operator restores them. */
 import { renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import {
   NetworkingV1Api,
   PatchStrategy,
@@ -14,20 +13,16 @@ import { adminKubeconfig } from '../../support/cluster.ts'
 import { waitFor } from '../../support/eventually.ts'
 import { openAdmin } from '../../support/namespace.ts'
 import type { World } from '../../support/world.ts'
-import type { Plan } from './plan.ts'
+import { during, type Plan } from './plan.ts'
 
 const repairMs = 60_000
 
-const until =
-  (harm: (world: World, namespace: string) => Promise<unknown>): Plan =>
-  ({ stage: { world } }, { lastsMs }) => ({
-    target: 'cluster setup',
-    async act() {
-      await harm(world, world.cluster!.namespace)
-      await sleep(lastsMs)
-      await waitFor(() => repair(world).then(() => true), repairMs)
-    },
-  })
+const untilRepaired = (harm: (world: World, namespace: string) => Promise<unknown>): Plan =>
+  during(
+    'cluster setup',
+    ({ stage: { world } }) => harm(world, world.cluster!.namespace),
+    ({ stage: { world } }) => waitFor(() => repair(world).then(() => true), repairMs),
+  )
 
 /** Does what `npm run cluster` does, and installs the new credential. */
 async function repair({ cluster, wire, folder }: World): Promise<void> {
@@ -46,28 +41,26 @@ function replace(path: string, text: string): void {
   renameSync(`${path}.new`, path)
 }
 
+const roles = () => openAdmin().makeApiClient(RbacAuthorizationV1Api)
+
 export const clusterFaults = {
-  'a network policy is removed': until((_, namespace) =>
+  'a network policy is removed': untilRepaired((_, namespace) =>
     openAdmin()
       .makeApiClient(NetworkingV1Api)
       .deleteNamespacedNetworkPolicy({ name: 'sandlot-sandboxes', namespace }),
   ),
-  'a role loses a permission': until((_, namespace) => {
+  'a role loses a permission': untilRepaired((_, namespace) => {
     const rules = workerRules.filter(({ resources }) => !resources.includes('pods/exec'))
-    return openAdmin()
-      .makeApiClient(RbacAuthorizationV1Api)
-      .patchNamespacedRole({ name: serviceAccountName, namespace, body: { rules } }, mergePatch())
+    return roles().patchNamespacedRole({ name: serviceAccountName, namespace, body: { rules } }, mergePatch())
   }),
-  'a role is removed': until((_, namespace) =>
-    openAdmin()
-      .makeApiClient(RbacAuthorizationV1Api)
-      .deleteNamespacedRole({ name: serviceAccountName, namespace }),
+  'a role is removed': untilRepaired((_, namespace) =>
+    roles().deleteNamespacedRole({ name: serviceAccountName, namespace }),
   ),
-  'a namespace loses its Pod Security level': until((world, name) => {
+  'a namespace loses its Pod Security level': untilRepaired((world, name) => {
     const labels = { 'pod-security.kubernetes.io/enforce': null }
     return world.cluster!.api.patchNamespace({ name, body: { metadata: { labels } } }, mergePatch())
   }),
-  'a credential of the cluster is replaced': until((world, namespace) =>
+  'a credential of the cluster is replaced': untilRepaired((world, namespace) =>
     world.cluster!.api.deleteNamespacedServiceAccount({ name: serviceAccountName, namespace }),
   ),
 } satisfies Record<string, Plan>

@@ -1,7 +1,6 @@
 /** Network faults between any two components: cut, delay, freeze, or loss of one direction. */
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Relay } from '../../support/relay.ts'
-import { chosen, type FaultAction, type Plan, type Scene } from './plan.ts'
+import { chosen, during, type Plan } from './plan.ts'
 import type { Fault } from './schedule.ts'
 
 type Harm = (wire: Relay, fault: Fault) => void
@@ -12,38 +11,42 @@ const freeze: Harm = (wire) => wire.freeze()
 const forget: Harm = (wire) => wire.forget()
 const slow: Harm = (wire, { chance }) => wire.delay(20 + chance * 280)
 
-const faultOn = (target: string, wire: Relay, harm: Harm, fault: Fault): FaultAction => ({
-  target,
-  async act() {
-    harm(wire, fault)
-    await sleep(fault.lastsMs)
-    wire.repair()
-  },
-})
+const faultOn = (target: string, wire: Relay, harm: Harm): Plan =>
+  during(
+    target,
+    (_, fault) => harm(wire, fault),
+    () => wire.repair(),
+  )
 
 const toService =
   (service: 'postgres' | 'redis', harm: Harm): Plan =>
-  ({ stage }, fault) => {
-    const instance = chosen(stage.instances, fault.target)!
-    return faultOn(`${instance.name} to ${service}`, instance.wires[service], harm, fault)
+  (scene, fault) => {
+    const instance = chosen(scene.stage.instances, fault.target)!
+    return faultOn(`${instance.name} to ${service}`, instance.wires[service], harm)(scene, fault)
   }
 
 const toWorker =
   (harm: Harm): Plan =>
-  ({ stage }, fault) => {
-    const wires = stage.instances.flatMap((api) =>
+  (scene, fault) => {
+    const wires = scene.stage.instances.flatMap((api) =>
       [...api.toWorkers].map(([worker, wire]) => ({ name: `${api.name} to ${worker.name}`, wire })),
     )
     const found = chosen(wires, fault.target)
-    return found && faultOn(found.name, found.wire, harm, fault)
+    return found && faultOn(found.name, found.wire, harm)(scene, fault)
   }
 
 const toCluster =
   (harm: Harm): Plan =>
-  ({ stage }: Scene, fault) =>
-    stage.world.wire && faultOn('to the cluster', stage.world.wire, harm, fault)
+  (scene, fault) => {
+    const { wire } = scene.stage.world
+    return wire && faultOn('to the cluster', wire, harm)(scene, fault)
+  }
 
 export const connectionFaults = {
+  'a client leaves': ({ recorder }, { target }) => {
+    const request = chosen([...recorder.inFlight], target)
+    return request && { target: 'client', act: async () => request.abort() }
+  },
   'a connection to PostgreSQL is cut': toService('postgres', cut),
   'a connection to PostgreSQL loses answers': toService('postgres', loseAnswers),
   'a connection to PostgreSQL is slow': toService('postgres', slow),

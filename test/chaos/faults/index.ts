@@ -1,6 +1,5 @@
 /** Applies scheduled faults concurrently, but only one per target. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { clientFaults } from './clients.ts'
 import { clusterFaults } from './cluster.ts'
 import { connectionFaults } from './connections.ts'
 import { operatorFaults } from './operators.ts'
@@ -11,7 +10,6 @@ import type { Fault, FaultName } from './schedule.ts'
 import { serviceFaults } from './services.ts'
 
 const plans: Record<FaultName, Plan> = {
-  ...clientFaults,
   ...connectionFaults,
   ...serviceFaults,
   ...processFaults,
@@ -23,7 +21,7 @@ const plans: Record<FaultName, Plan> = {
 /** With more concurrent faults, hardly any request succeeds. */
 const maxConcurrentFaults = 5
 
-export interface FaultCount {
+interface FaultCount {
   counts: Map<FaultName, number>
   total: number
 }

@@ -5,7 +5,7 @@ import { migrate } from '../../../migrations/migrate.ts'
 import type { Database, Queries } from '../../../shared/data/database.ts'
 import { waitFor } from '../../support/eventually.ts'
 import { cleanup, forgetMigrations, growth, listWithOnline } from '../../support/migrations.ts'
-import { chosen, type Plan } from './plan.ts'
+import { chosen, during, type Plan, type Scene } from './plan.ts'
 
 const tables = ['account', 'api_key', 'sandbox', 'exec', 'warm_pod'] as const
 const undoMs = 60_000
@@ -33,6 +33,14 @@ const hold =
 const untilDone = (act: () => Promise<unknown>, withinMs = undoMs) =>
   waitFor(() => act().then(() => true), withinMs)
 
+function setReadOnly(value: 'on' | 'off') {
+  return ({ stage: { world } }: Scene) =>
+    untilDone(async () => {
+      await world.db.query(`alter system set default_transaction_read_only = ${value}`)
+      await world.db.query('select pg_reload_conf()')
+    })
+}
+
 export const operatorFaults = {
   'another session locks a row': hold((db, chance) =>
     db.query(
@@ -55,18 +63,7 @@ export const operatorFaults = {
       await untilDone(() => changeLimits(world.db, account, { concurrent: null, 'sandbox-ops': null }))
     },
   }),
-  'PostgreSQL is read-only': ({ stage: { world } }, { lastsMs }) => ({
-    target: 'postgres',
-    async act() {
-      const set = async (value: string) => {
-        await world.db.query(`alter system set default_transaction_read_only = ${value}`)
-        await world.db.query('select pg_reload_conf()')
-      }
-      await untilDone(() => set('on'))
-      await sleep(lastsMs)
-      await untilDone(() => set('off'))
-    },
-  }),
+  'PostgreSQL is read-only': during('postgres', setReadOnly('on'), setReadOnly('off')),
   'PostgreSQL fails over': ({ stage }, { chance, lastsMs }) => ({
     target: 'postgres',
     async act() {

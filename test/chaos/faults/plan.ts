@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Recorder } from '../recorder.ts'
 import type { Stage } from '../stage.ts'
 import type { Fault } from './schedule.ts'
@@ -7,7 +8,7 @@ export interface Scene {
   recorder: Recorder
 }
 
-export interface FaultAction {
+interface FaultAction {
   /** Faults with the same target run one at a time. */
   target: string
   /** Resolves when the fault is over and undone. */
@@ -16,6 +17,22 @@ export interface FaultAction {
 
 /** Returns undefined if the fault has no target now. */
 export type Plan = (scene: Scene, fault: Fault) => FaultAction | undefined
+
+/** A fault of one target that begins, lasts for the scheduled time, and is then undone. */
+export const during =
+  (
+    target: string,
+    begin: (scene: Scene, fault: Fault) => unknown,
+    end: (scene: Scene, fault: Fault) => unknown,
+  ): Plan =>
+  (scene, fault) => ({
+    target,
+    async act() {
+      await begin(scene, fault)
+      await sleep(fault.lastsMs)
+      await end(scene, fault)
+    },
+  })
 
 export const chosen = <T>(from: readonly T[], chance: number): T | undefined =>
   from[Math.floor(chance * from.length)]

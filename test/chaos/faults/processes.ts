@@ -1,7 +1,7 @@
 /** Faults of API and worker processes: SIGKILL, freeze, SIGTERM, wrong clock. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Instance } from '../stage.ts'
-import { chosen, type Plan } from './plan.ts'
+import { chosen, during, type Plan } from './plan.ts'
 
 const minuteMs = 60_000
 /** Exceeds the 20 s drain after SIGTERM. */
@@ -16,16 +16,13 @@ const pickInstance = (instances: readonly Instance[], chance: number, kind?: Ins
     chance,
   )!
 
-const freeze: Plan = ({ stage }, { target, lastsMs }) => {
-  const instance = pickInstance(stage.instances, target)
-  return {
-    target: instance.name,
-    async act() {
-      instance.process.signal('SIGSTOP')
-      await sleep(lastsMs)
-      instance.process.signal('SIGCONT')
-    },
-  }
+const freeze: Plan = (scene, fault) => {
+  const instance = pickInstance(scene.stage.instances, fault.target)
+  return during(
+    instance.name,
+    () => instance.process.signal('SIGSTOP'),
+    () => instance.process.signal('SIGCONT'),
+  )(scene, fault)
 }
 
 const kill =
@@ -86,15 +83,14 @@ export const processFaults = {
       },
     }
   },
-  'a clock is moved': ({ stage }, { target, chance, lastsMs }) => {
-    const instance = pickInstance(stage.instances, target)
-    return {
-      target: `clock of ${instance.name}`,
-      async act() {
-        instance.setClock(Math.round((chance * 2 - 1) * 10 * minuteMs))
-        await sleep(lastsMs)
-        instance.setClock(0)
-      },
-    }
+  'a clock is moved': (scene, fault) => {
+    const instance = pickInstance(scene.stage.instances, fault.target)
+    const byMs = Math.round((fault.chance * 2 - 1) * 10 * minuteMs)
+    const target = `clock of ${instance.name}`
+    return during(
+      target,
+      () => instance.setClock(byMs),
+      () => instance.setClock(0),
+    )(scene, fault)
   },
 } satisfies Record<string, Plan>

@@ -6,9 +6,10 @@ interface Kind {
   weight: number
   /** Minimum and maximum duration in milliseconds. */
   lasts: [number, number]
+  only?: 'local' | 'kubernetes'
 }
 
-export const faultKinds = {
+const faultKinds = {
   'a client leaves': { weight: 14, lasts: [0, 0] },
   'a connection to PostgreSQL is cut': { weight: 8, lasts: [0, 100] },
   'a connection to PostgreSQL loses answers': { weight: 4, lasts: [50, 700] },
@@ -23,8 +24,8 @@ export const faultKinds = {
   'a connection from API to worker is frozen': { weight: 4, lasts: [100, 5_000] },
   'a connection from API to worker is slow': { weight: 4, lasts: [200, 1_500] },
   'a connection from API to worker is forgotten': { weight: 3, lasts: [1_000, 12_000] },
-  'the connection to the cluster is cut': { weight: 4, lasts: [0, 1_000] },
-  'the connection to the cluster is frozen': { weight: 2, lasts: [200, 3_000] },
+  'the connection to the cluster is cut': { weight: 4, lasts: [0, 1_000], only: 'kubernetes' },
+  'the connection to the cluster is frozen': { weight: 2, lasts: [200, 3_000], only: 'kubernetes' },
   'connections of PostgreSQL are terminated': { weight: 10, lasts: [0, 0] },
   'PostgreSQL is frozen': { weight: 2, lasts: [100, 1_500] },
   'PostgreSQL is killed': { weight: 2, lasts: [0, 500] },
@@ -43,10 +44,11 @@ export const faultKinds = {
   'a process receives SIGTERM': { weight: 1, lasts: [0, 0] },
   'a start is frozen': { weight: 2, lasts: [500, 6_000] },
   'a clock is moved': { weight: 4, lasts: [500, 3_000] },
-  'a pod is killed': { weight: 3, lasts: [0, 0] },
+  // On a cluster, only the kubelet can kill a pod's first process.
+  'a pod is killed': { weight: 3, lasts: [0, 0], only: 'local' },
   'a pod is deleted': { weight: 3, lasts: [0, 0] },
-  'a pod is out of memory': { weight: 2, lasts: [0, 0] },
-  'a pod is evicted': { weight: 2, lasts: [0, 0] },
+  'a pod is out of memory': { weight: 2, lasts: [0, 0], only: 'kubernetes' },
+  'a pod is evicted': { weight: 2, lasts: [0, 0], only: 'kubernetes' },
   'a node is lost': { weight: 1, lasts: [0, 0] },
   'another session locks a row': { weight: 3, lasts: [500, 6_000] },
   'another session locks a table': { weight: 2, lasts: [200, 4_000] },
@@ -56,13 +58,13 @@ export const faultKinds = {
   'large tables are migrated': { weight: 1, lasts: [0, 0] },
   'Redis fails over': { weight: 2, lasts: [500, 4_000] },
   'a process gets other keys': { weight: 2, lasts: [0, 0] },
-  'the connection to the cluster is forgotten': { weight: 2, lasts: [1_000, 8_000] },
-  'the connection to the cluster is slow': { weight: 2, lasts: [1_000, 8_000] },
-  'a network policy is removed': { weight: 2, lasts: [1_000, 6_000] },
-  'a role loses a permission': { weight: 2, lasts: [1_000, 6_000] },
-  'a role is removed': { weight: 2, lasts: [1_000, 6_000] },
-  'a namespace loses its Pod Security level': { weight: 2, lasts: [1_000, 6_000] },
-  'a credential of the cluster is replaced': { weight: 2, lasts: [0, 4_000] },
+  'the connection to the cluster is forgotten': { weight: 2, lasts: [1_000, 8_000], only: 'kubernetes' },
+  'the connection to the cluster is slow': { weight: 2, lasts: [1_000, 8_000], only: 'kubernetes' },
+  'a network policy is removed': { weight: 2, lasts: [1_000, 6_000], only: 'kubernetes' },
+  'a role loses a permission': { weight: 2, lasts: [1_000, 6_000], only: 'kubernetes' },
+  'a role is removed': { weight: 2, lasts: [1_000, 6_000], only: 'kubernetes' },
+  'a namespace loses its Pod Security level': { weight: 2, lasts: [1_000, 6_000], only: 'kubernetes' },
+  'a credential of the cluster is replaced': { weight: 2, lasts: [0, 4_000], only: 'kubernetes' },
 } satisfies Record<string, Kind>
 
 export type FaultName = keyof typeof faultKinds
@@ -79,27 +81,11 @@ export interface Fault {
   pauseMs: number
 }
 
-const onlyKubernetes: FaultName[] = [
-  'the connection to the cluster is cut',
-  'the connection to the cluster is frozen',
-  'the connection to the cluster is forgotten',
-  'the connection to the cluster is slow',
-  'a network policy is removed',
-  'a role loses a permission',
-  'a role is removed',
-  'a namespace loses its Pod Security level',
-  'a credential of the cluster is replaced',
-  'a pod is evicted',
-  'a pod is out of memory',
-]
-/** On a cluster, only the kubelet can kill a pod's first process. */
-const onlyLocal: FaultName[] = ['a pod is killed']
-
 export function* scheduleOf(seed: number, driver: 'local' | 'kubernetes'): Generator<Fault> {
   const random = makeRandom(seed)
-  const impossible = driver === 'local' ? onlyKubernetes : onlyLocal
-  const names = (Object.keys(faultKinds) as FaultName[]).filter((name) => !impossible.includes(name))
-  const kinds = names.map((name) => ({ name, ...(faultKinds[name] as Kind) }))
+  const kinds = Object.entries<Kind>(faultKinds)
+    .filter(([, { only = driver }]) => only === driver)
+    .map(([name, kind]) => ({ name: name as FaultName, ...kind }))
   for (let number = 0; ; number++) {
     const { name, lasts } = pickWeighted(random, kinds)
     yield {

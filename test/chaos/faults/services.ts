@@ -6,7 +6,7 @@ import type { Redis } from 'ioredis'
 import { moveClock, moveClockOfRedis } from '../../support/clock.ts'
 import { waitFor } from '../../support/eventually.ts'
 import { setFull } from '../../support/full-database.ts'
-import type { Plan } from './plan.ts'
+import { during, type Plan } from './plan.ts'
 
 export const serviceFaults = {
   'connections of PostgreSQL are terminated': ({ stage: { world } }, { chance }) => ({
@@ -32,40 +32,30 @@ export const serviceFaults = {
       recorder.freezes.push({ from, to: Date.now() })
     },
   }),
-  'PostgreSQL is killed': ({ stage: { world }, recorder }, { lastsMs }) => ({
-    target: 'postgres',
-    async act() {
+  'PostgreSQL is killed': during(
+    'postgres',
+    ({ stage: { world }, recorder }) => {
       recorder.crashes.push(Date.now())
-      await world.plugs.postgres!.kill()
-      await sleep(lastsMs)
-      await world.plugs.postgres!.start()
+      return world.plugs.postgres!.kill()
     },
-  }),
+    ({ stage: { world } }) => world.plugs.postgres!.start(),
+  ),
   'Redis is flushed': ({ stage: { world } }) => ({ target: 'redis', act: () => world.redis.flushall() }),
-  'Redis is full': ({ stage: { world } }, { lastsMs, chance }) => ({
-    target: 'redis',
-    async act() {
-      await limitMemory(world.redis, chance * 64 * 1024)
-      await sleep(lastsMs)
-      await world.redis.config('SET', 'maxmemory', '0')
-    },
-  }),
-  'Redis is frozen': ({ stage: { world } }, { lastsMs }) => ({
-    target: 'redis',
-    async act() {
-      world.plugs.redis.freeze()
-      await sleep(lastsMs)
-      await world.plugs.redis.start()
-    },
-  }),
-  'Redis is killed': ({ stage: { world } }, { lastsMs }) => ({
-    target: 'redis',
-    async act() {
-      await world.plugs.redis.kill()
-      await sleep(lastsMs)
-      await world.plugs.redis.start()
-    },
-  }),
+  'Redis is full': during(
+    'redis',
+    ({ stage: { world } }, { chance }) => limitMemory(world.redis, chance * 64 * 1024),
+    ({ stage: { world } }) => world.redis.config('SET', 'maxmemory', '0'),
+  ),
+  'Redis is frozen': during(
+    'redis',
+    ({ stage }) => stage.world.plugs.redis.freeze(),
+    ({ stage }) => stage.world.plugs.redis.start(),
+  ),
+  'Redis is killed': during(
+    'redis',
+    ({ stage }) => stage.world.plugs.redis.kill(),
+    ({ stage }) => stage.world.plugs.redis.start(),
+  ),
   "Redis' disk is full": ({ stage: { world } }, { lastsMs }) => ({
     target: 'redis',
     async act() {
@@ -89,14 +79,11 @@ export const serviceFaults = {
     target: 'redis',
     act: () => moveClockOfRedis(world.redis, (chance * 2 - 1) * stepMs),
   }),
-  'PostgreSQL has no space': ({ stage: { world } }, { lastsMs }) => ({
-    target: 'postgres',
-    async act() {
-      await waitFor(() => setFull(world.db, true).then(() => true), failMs)
-      await sleep(lastsMs)
-      await waitFor(() => setFull(world.db, false).then(() => true), failMs)
-    },
-  }),
+  'PostgreSQL has no space': during(
+    'postgres',
+    ({ stage: { world } }) => waitFor(() => setFull(world.db, true).then(() => true), failMs),
+    ({ stage: { world } }) => waitFor(() => setFull(world.db, false).then(() => true), failMs),
+  ),
   // Only forwards. After a step back, times in rows would show too many concurrent sandboxes.
   "PostgreSQL's clock leaps forward": ({ stage: { world } }, { chance }) => ({
     target: 'postgres',

@@ -4,7 +4,16 @@ import type { ExecRequest } from '../../../shared/contract/exec.ts'
 import { between } from '../random.ts'
 import { attempt, type CommandEntry, type Outcome } from '../recorder.ts'
 import { apiCount } from '../stage.ts'
-import { anyApi, checkResult, type Lane, newCommand, newToken, recordsStart, timeoutMs } from './lane.ts'
+import {
+  anyApi,
+  checkResult,
+  type Lane,
+  newCommand,
+  newToken,
+  recordsStart,
+  send,
+  timeoutMs,
+} from './lane.ts'
 
 /** Matches errors that state that the command did not run. */
 const didNotRun = /Nothing was done|had no effect|sandbox (was|is) destroyed/i
@@ -66,15 +75,11 @@ export async function fed(lane: Lane): Promise<void> {
   const all = Buffer.from(pieces.join(''))
   const params = { ...lane.params, exec_id: started.id }
   const write = (from: number, to: number, eof: boolean) =>
-    attempt(lane.recorder, 'writeExecStdin', (signal) =>
-      lane.account.call('writeExecStdin', {
-        params,
-        query: { offset: from, eof: eof ? 'true' : 'false' },
-        bytes: new Uint8Array(all.subarray(from, to)),
-        api: anyApi(lane),
-        signal,
-      }),
-    )
+    send(lane, 'writeExecStdin', {
+      params,
+      query: { offset: from, eof: eof ? 'true' : 'false' },
+      bytes: new Uint8Array(all.subarray(from, to)),
+    })
   const size = all.length / pieces.length
   for (let at = 0, tried = 0; at < all.length && tried < 12; tried++) {
     const end = Math.min(all.length, Math.ceil((at + 1) / size) * size)
@@ -89,11 +94,7 @@ export async function fed(lane: Lane): Promise<void> {
 }
 
 /** A command that prints its token on both streams and exits with a random code. */
-export function echoesToken(
-  lane: Lane,
-  kind: string,
-  key?: string,
-): { entry: CommandEntry; command: string } {
+function echoesToken(lane: Lane, kind: string, key?: string): { entry: CommandEntry; command: string } {
   const exitCode = between(lane.random, 0, 9)
   const entry = newCommand(lane, kind, { exitCode, stdout: '', stderr: '' }, { key })
   const { token } = entry
@@ -110,9 +111,7 @@ export async function waitForExit(lane: Lane, entry: CommandEntry, execId: strin
   const end = performance.now() + timeoutMs * 2
   while (performance.now() < end) {
     const params = { ...lane.params, exec_id: execId }
-    const outcome = await attempt(lane.recorder, 'getExec', (signal) =>
-      lane.account.call('getExec', { params, api: anyApi(lane), signal }),
-    )
+    const outcome = await send(lane, 'getExec', { params })
     if ('ok' in outcome && outcome.ok.body.status !== 'running')
       return checkResult(lane, entry, outcome.ok.body)
     if ('failed' in outcome && outcome.refusal && outcome.refusal.status < 500) return

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { between } from '../random.ts'
 import { attempt } from '../recorder.ts'
-import { anyApi, type Lane, newToken } from './lane.ts'
+import { anyApi, type Lane, newToken, send } from './lane.ts'
 
 /** Writes and reads a file. A write without a response must also be complete or have no effect. */
 export async function files(lane: Lane): Promise<void> {
@@ -10,17 +10,9 @@ export async function files(lane: Lane): Promise<void> {
   const path = `file-${newToken()}`
   const content = `${path}\n`.repeat(between(random, 1, 4_000))
   const isRaw = random() < 0.5
-  const written = await attempt(recorder, isRaw ? 'writeRawFile' : 'createFile', (signal) =>
-    isRaw
-      ? account.call('writeRawFile', {
-          params,
-          query: { path },
-          bytes: Buffer.from(content),
-          api: anyApi(lane),
-          signal,
-        })
-      : account.call('createFile', { params, body: { path, content }, api: anyApi(lane), signal }),
-  )
+  const written = isRaw
+    ? await send(lane, 'writeRawFile', { params, query: { path }, bytes: Buffer.from(content) })
+    : await send(lane, 'createFile', { params, body: { path, content } })
   const read = await attempt(recorder, 'readRawFile', async (signal) => {
     const answer = await account.open('readRawFile', { params, query: { path }, api: anyApi(lane), signal })
     return answer.text()
@@ -43,15 +35,11 @@ export async function files(lane: Lane): Promise<void> {
 }
 
 async function edit(lane: Lane, path: string): Promise<void> {
-  const { account, params, recorder } = lane
+  const { params, recorder } = lane
   const replacement = `<${newToken()}>`
   const body = { path, old: `${path}\n`, new: `${replacement}\n`, replace_all: true }
-  const edited = await attempt(recorder, 'editFile', (signal) =>
-    account.call('editFile', { params, body, api: anyApi(lane), signal }),
-  )
-  const viewed = await attempt(recorder, 'viewFile', (signal) =>
-    account.call('viewFile', { params, query: { path }, api: anyApi(lane), signal }),
-  )
+  const edited = await send(lane, 'editFile', { params, body })
+  const viewed = await send(lane, 'viewFile', { params, query: { path } })
   if ('failed' in viewed) return
   const { content } = viewed.ok.body
   const kinds = new Set(content.split('\n').filter((line) => line !== ''))
@@ -66,14 +54,8 @@ async function edit(lane: Lane, path: string): Promise<void> {
 }
 
 export async function search(lane: Lane): Promise<void> {
-  const { account, params, recorder } = lane
-  await attempt(recorder, 'globFiles', (signal) =>
-    account.call('globFiles', { params, query: { pattern: '*' }, api: anyApi(lane), signal }),
-  )
-  await attempt(recorder, 'grepFiles', (signal) =>
-    account.call('grepFiles', { params, query: { pattern: 'nothing' }, api: anyApi(lane), signal }),
-  )
-  await attempt(recorder, 'listFiles', (signal) =>
-    account.call('listFiles', { params, query: { path: '.' }, api: anyApi(lane), signal }),
-  )
+  const { params } = lane
+  await send(lane, 'globFiles', { params, query: { pattern: '*' } })
+  await send(lane, 'grepFiles', { params, query: { pattern: 'nothing' } })
+  await send(lane, 'listFiles', { params, query: { path: '.' } })
 }

@@ -1,7 +1,14 @@
 /** The state of a client that uses one sandbox. */
-import type { Account } from '../../support/account.ts'
+import type { EndpointName } from '../../../shared/contract/index.ts'
+import type { Account, CallOptions } from '../../support/account.ts'
 import { between, type Random } from '../random.ts'
-import type { CommandEntry, Recorder, ReportedResult, SandboxEntry } from '../recorder.ts'
+import {
+  attempt,
+  type CommandEntry,
+  type Recorder,
+  type ReportedResult,
+  type SandboxEntry,
+} from '../recorder.ts'
 import { apiCount } from '../stage.ts'
 
 export interface Lane {
@@ -14,6 +21,17 @@ export interface Lane {
 }
 
 export const anyApi = ({ random }: Pick<Lane, 'random'>): number => between(random, 0, apiCount - 1)
+
+/** Sends a request to any API, and records the outcome. */
+export const send = <N extends EndpointName>(
+  lane: Pick<Lane, 'account' | 'recorder' | 'random'>,
+  name: N,
+  options: CallOptions<N> = {},
+  operation: string = name,
+) =>
+  attempt(lane.recorder, operation, (signal) =>
+    lane.account.call(name, { ...options, api: anyApi(lane), signal }),
+  )
 
 let tokens = 0
 /** Contains no special characters of a shell. */

@@ -7,7 +7,7 @@ import { attempt, type Recorder, type SandboxEntry } from '../recorder.ts'
 import { apiCount, cap, type Stage } from '../stage.ts'
 import { fed, foreground, inBackground, withKey, withStdin } from './commands.ts'
 import { files, search } from './files.ts'
-import { anyApi, type Lane, newToken } from './lane.ts'
+import { anyApi, type Lane, newToken, send } from './lane.ts'
 import { lists, secrets } from './secrets.ts'
 import { attached, chatty, streamed } from './streams.ts'
 
@@ -34,7 +34,7 @@ const lateMs = 7_000
 const cleanUpEveryMs = 4_000
 const lastCleanUpMs = 60_000
 
-export interface TenantOptions {
+interface TenantOptions {
   stage: Stage
   recorder: Recorder
   account: Account
@@ -132,10 +132,7 @@ class Tenant {
   }
 
   private async isGone(sandbox: SandboxEntry, random: Random): Promise<boolean> {
-    const { account, recorder } = this.options
-    const outcome = await attempt(recorder, 'getSandbox', (signal) =>
-      account.call('getSandbox', { params: { id: sandbox.id }, api: anyApi({ random }), signal }),
-    )
+    const outcome = await send({ ...this.options, random }, 'getSandbox', { params: { id: sandbox.id } })
     return 'ok' in outcome && outcome.ok.body.state === 'destroyed'
   }
 
@@ -143,16 +140,14 @@ class Tenant {
   private async finish(sandbox: SandboxEntry, random: Random): Promise<void> {
     await sleep(lateMs)
     sandbox.ran = await this.readRan(sandbox)
-    const { account, recorder } = this.options
     sandbox.isDestroyRequested = true
+    const client = { ...this.options, random }
     for (let tried = 0; tried < 200; tried++) {
-      const outcome = await attempt(recorder, 'destroy', (signal) =>
-        account.call('destroySandbox', { params: { id: sandbox.id }, api: anyApi({ random }), signal }),
-      )
+      const outcome = await send(client, 'destroySandbox', { params: { id: sandbox.id } }, 'destroy')
       if ('ok' in outcome) return
       await sleep(300)
     }
-    recorder.wrong('a sandbox could not be destroyed', { sandbox: sandbox.id }, [sandbox.id])
+    this.options.recorder.wrong('a sandbox could not be destroyed', { sandbox: sandbox.id }, [sandbox.id])
   }
 
   /** Uses a connection without faults. @returns undefined if the sandbox has ended */
@@ -181,11 +176,9 @@ class Tenant {
 
   /** Destroys sandboxes whose ids no client received. @returns whether none remain */
   async cleanUp({ everything }: { everything: boolean }): Promise<boolean> {
-    const { account, recorder } = this.options
-    const ask = { random: this.cleanUpRandom }
-    const outcome = await attempt(recorder, 'listSandboxes', (signal) =>
-      account.call('listSandboxes', { query: { state: 'active' }, api: anyApi(ask), signal }),
-    )
+    const { recorder } = this.options
+    const client = { ...this.options, random: this.cleanUpRandom }
+    const outcome = await send(client, 'listSandboxes', { query: { state: 'active' } })
     if ('failed' in outcome) return false
     const { data } = outcome.ok.body
     if (data.length > cap) {
@@ -195,9 +188,7 @@ class Tenant {
       const isUnknown = !recorder.sandboxes.has(id) && this.settledCreates.has(metadata.token ?? '')
       if (!isUnknown && !everything) continue
       this.entryOf(id).isDestroyRequested = true
-      await attempt(recorder, 'destroy an orphan', (signal) =>
-        account.call('destroySandbox', { params: { id }, api: anyApi(ask), signal }),
-      )
+      await send(client, 'destroySandbox', { params: { id } }, 'destroy an orphan')
     }
     return data.length === 0
   }
