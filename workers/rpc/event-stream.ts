@@ -1,4 +1,3 @@
-/** Headers, batch size and keep-alive of all streams of server-sent events. */
 import type { Writable } from 'node:stream'
 
 export const eventHeaders = {
