@@ -1,8 +1,7 @@
 /**
- * Builds a seccomp filter, a classic BPF program that the kernel runs before each system call. The filter
- * rejects system calls that container runtimes also reject by default.
- *
- * Programs for a different architecture, such as 32-bit programs, do not run.
+ * The seccomp filter is a classic BPF program that the kernel runs before each system call. The filter
+ * rejects the system calls that container runtimes also reject by default, and all programs for a different
+ * architecture, such as 32-bit programs.
  */
 
 /** A system call's number on each architecture. From 424 on, the numbers are the same on both. */
