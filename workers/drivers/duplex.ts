@@ -7,7 +7,7 @@ export function duplexOf(process: Process, failure: (why: string) => Error): Dup
   const duplex = new Duplex({
     read: () => void stdout.resume(),
     write(chunk, _encoding, done) {
-      // If the listener has closed, writes fail, but its remaining output can still be read.
+      // If the listener has closed, writes fail, but the listener's remaining output can still be read.
       stdin.write(chunk, () => done())
     },
     final(done) {

@@ -1,6 +1,6 @@
 export type Resource = 'processes' | 'memory' | 'disk'
 
-/** In this order, because a fork can also fail when memory or disk space has run out. */
+/** Memory and disk come first, because a fork can also fail when either has run out. */
 const patterns: [RegExp, Resource][] = [
   [/ENOMEM|Cannot allocate memory/i, 'memory'],
   [/ENOSPC|EDQUOT|No space left|Disk quota exceeded/i, 'disk'],

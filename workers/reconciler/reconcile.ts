@@ -218,7 +218,7 @@ function makeActionRunner(worker: PodsContext): (actions: Action[]) => Promise<v
   }
 }
 
-/** Applies an action. Every action first reads its row again. */
+/** Every action first reads its row again. */
 async function applyAction(worker: PodsContext, action: Action): Promise<void> {
   switch (action.kind) {
     case 'create':

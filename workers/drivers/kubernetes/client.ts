@@ -68,10 +68,7 @@ export class ClusterConnection extends KubeConfig {
     await this.#pool?.destroy()
   }
 
-  /**
-   * Reloads the kubeconfig, unless it is unreadable or belongs to a different cluster.
-   * @returns whether a new credential was loaded
-   */
+  /** Returns false if the kubeconfig is unchanged, is unreadable, or belongs to a different cluster. */
   async reload(): Promise<boolean> {
     const text = this.#path && (await readFile(this.#path, 'utf8').catch(() => undefined))
     if (!text || text === this.#text) return false

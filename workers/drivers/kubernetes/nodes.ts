@@ -12,11 +12,7 @@ export interface KubeletSettings {
 const maxConcurrentRequests = 10
 const maxNamedNodes = 3
 
-/**
- * @param pids the value of `SANDBOX_PIDS`
- * @returns one sentence for each missing limit, and for each failure to read settings
- * @throws the client library's error if the nodes cannot be listed
- */
+/** Returns one sentence for each missing limit, and for each failure to read a node's settings. */
 export async function examineNodes(connection: ClusterConnection, pids: number): Promise<string[]> {
   const api = connection.makeApiClient(CoreV1Api)
   const gaps = new Map<string, string[]>()

@@ -34,10 +34,7 @@ export interface Setup {
   forget(): void
 }
 
-/**
- * Inspects the cluster once per reconcile interval, because isolation can change at any time. Each inspection
- * sends four requests.
- */
+/** Isolation can change at any time, so the cluster is inspected once per reconcile interval. */
 export function watchSetup(
   connection: ClusterConnection,
   settings: SetupSettings & Pick<Settings, 'reconcileIntervalSeconds'>,
@@ -94,7 +91,7 @@ export function watchSetup(
 }
 
 /**
- * Checks a cluster's setup once. Ignores an unreachable cluster, because it might recover.
+ * Ignores an unreachable cluster, because the cluster might recover.
  * @throws {ClusterMisconfigured} with the remedy
  * @throws {SettingsError} if the kubeconfig cannot be used
  */
@@ -171,10 +168,7 @@ async function tryPod(
   }
 }
 
-/**
- * Returns missing permissions. If the cluster returns an incomplete list of rules, each permission that is
- * not in the list is checked individually.
- */
+/** If the cluster returns an incomplete list of rules, each missing permission is checked individually. */
 async function askForMissingRights(connection: ClusterConnection, namespace: string): Promise<Right[]> {
   const api = connection.makeApiClient(AuthorizationV1Api)
   const { status } = await api.createSelfSubjectRulesReview({ body: { spec: { namespace } } })

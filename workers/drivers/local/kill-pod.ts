@@ -71,7 +71,7 @@ async function findFirstProcess(
     const pid = Number(/"child-pid": (\d+)/.exec(status)?.[1])
     const mounts = pid ? await readText(`/proc/${pid}/mountinfo`).catch(() => undefined) : undefined
     if (mounts?.includes(`/${pod.name}/workspace /workspace `)) return identify(pid)
-    // bwrap may not have started it yet.
+    // bwrap may not have started the first process yet.
     if (!supervisor || !isAlive(supervisor) || performance.now() > end) return undefined
     await sleep(pollIntervalMs)
   }

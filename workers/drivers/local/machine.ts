@@ -178,7 +178,7 @@ function writeFilters(directory: string): SystemView['filters'] {
   return { whole: write('whole', whole), unsharing: write('unsharing', unsharing) }
 }
 
-/** Other workers may be writing the same file. */
+/** Other workers may be writing the same file at the same time. */
 function writeAtomically(path: string, content: string | Buffer): string {
   const draft = `${path}.${process.pid}`
   writeFileSync(draft, content, { mode: 0o644 })
@@ -229,10 +229,7 @@ const unitFactors: Record<string, number> = {
   Ti: 2 ** 40,
 }
 
-/**
- * Parses a Kubernetes quantity. For example, `500m` is 0.5 and `512Mi` is 536,870,912.
- * @throws {Error} if the text is not a quantity
- */
+/** Parses a Kubernetes quantity. For example, `500m` is 0.5 and `512Mi` is 536,870,912. */
 export function readQuantity(text: string): number {
   const [, digits, unit] = /^([\d.]+)([A-Za-z]*)$/.exec(text) ?? []
   const factor = unitFactors[unit ?? '']

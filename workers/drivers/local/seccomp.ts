@@ -92,11 +92,7 @@ const differs = (value: number, skip: number) => instruction(0x15, value, skip, 
 const reaches = (value: number, skip: number) => instruction(0x35, value, 0, skip)
 const hasAnyOf = (bits: number, skip: number) => instruction(0x45, bits, 0, skip)
 
-/**
- * @param arch as in `process.arch`
- * @param mayUnshareUser whether `unshare` is allowed to create a user namespace
- * @returns undefined if the architecture is not supported
- */
+/** Returns undefined if `arch`, a value of `process.arch`, is not supported. */
 export function buildFilter(
   arch: string,
   { mayUnshareUser = false }: { mayUnshareUser?: boolean } = {},
