@@ -1,4 +1,5 @@
 import { isIPv6 } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Database } from '../shared/data/database.ts'
 import { newWorkerId } from '../shared/data/ids.ts'
 import { readInstallation } from '../shared/data/installation.ts'
@@ -25,15 +26,11 @@ import { watchDeaths } from './reconciler/deaths.ts'
 import { runReconciler } from './reconciler/reconcile.ts'
 import { Activity, keepRecording } from './rpc/activity.ts'
 import { announce } from './rpc/announce.ts'
-import { openChannel } from './rpc/channel.ts'
-import { CallServer } from './rpc/server.ts'
+import { CallServer, openChannel } from './rpc/server.ts'
 import { followWorkers } from './shell/slot-owner.ts'
 import { SlotPool } from './shell/slot-pool.ts'
 
-/**
- * Maximum times to announce the shutdown and to close connections. Both can hang while Redis or PostgreSQL is
- * unavailable.
- */
+/** Announcing the shutdown and closing connections can hang while Redis or PostgreSQL is unavailable. */
 const announceMs = 1_000
 const closeMs = 3_000
 
@@ -75,9 +72,7 @@ export async function startWorker(settings: Settings, { reach = () => {} }: Work
   log.info({ worker_id: worker.id, driver: driver.kind }, 'working')
 
   return {
-    /**
-     * Drains the worker for at most `maxMs`. Another worker or the reconciler completes the remaining work.
-     */
+    /** Drains for at most `maxMs`. Another worker or the reconciler completes the remaining work. */
     async stop(maxMs = settings.drainSeconds * 1000) {
       stopping.abort()
       const end = performance.now() + maxMs
@@ -90,10 +85,7 @@ export async function startWorker(settings: Settings, { reach = () => {} }: Work
     },
   }
 
-  /**
-   * Waits until no command is running, and until all exit statuses have been stored and delivered to their
-   * clients.
-   */
+  /** Waits until no command is running, and all exit statuses have been stored and delivered. */
   async function drainCommands(end: number) {
     callServer.refuseNew()
     const leftMs = () => Math.max(0, end - performance.now())
@@ -164,6 +156,6 @@ async function waitForInstallation(db: Database, log: Logger): Promise<string> {
     } catch (error) {
       if (!isLogged) log.warn({ err: error }, 'waiting for the database')
     }
-    await new Promise((resolve) => setTimeout(resolve, 500))
+    await sleep(500)
   }
 }

@@ -7,10 +7,11 @@ import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readSettings } from '../../shared/platform/settings.ts'
 import { KubernetesDriver } from '../../workers/drivers/kubernetes/index.ts'
-import { run, shell } from '../drivers/processes.ts'
+import { unusedSettings } from '../drivers/local-settings.ts'
+import { run, shell, untilReady } from '../drivers/processes.ts'
 import { newSandboxId, ofSandbox } from '../drivers/requests.ts'
 import { hasCluster, images, newNamespace } from '../support/cluster.ts'
-import { eventually, patient, patientEnv } from '../support/eventually.ts'
+import { eventually, patientEnv } from '../support/eventually.ts'
 import { openAdmin } from '../support/namespace.ts'
 import { hasHelm } from './helm.ts'
 import { buildSandboxPod, installation, installChart } from './installed.ts'
@@ -141,10 +142,7 @@ describe.skipIf(!hasCluster || !hasHelm)("the chart's admission policies", () =>
     const kubeconfig = join(folder, 'kubeconfig')
     writeFileSync(kubeconfig, chart.credential.exportConfig(), { mode: 0o600 })
     const settings = readSettings({
-      DATABASE_URL: 'postgresql://unused',
-      REDIS_URL: 'redis://unused',
-      JWT_SECRET: 'unused'.repeat(6),
-      SECRETS_KEY: 'unused'.repeat(6),
+      ...unusedSettings,
       SANDBOX_DRIVER: 'kubernetes',
       KUBECONFIG: kubeconfig,
       SANDBOX_NAMESPACE: chart.namespace,
@@ -160,7 +158,7 @@ describe.skipIf(!hasCluster || !hasHelm)("the chart's admission policies", () =>
       await driver.ping()
       const { name } = ofSandbox()
       const pod = await driver.create({ name, image: images.busybox, deadlineSeconds: maxDeadlineSeconds })
-      await driver.ready(pod, AbortSignal.timeout(patient(60_000)))
+      await untilReady(driver, pod)
       await driver.assign(pod, { sandboxId: newSandboxId(), deadlineSeconds: 600 })
       expect((await run(driver, pod, shell('echo $HOME'))).stdout).toBe('/workspace\n')
       await driver.endProcesses(pod)

@@ -19,8 +19,10 @@ const failure = (code: string) => ({
 })
 /** Version 4 is passed to the runtime. In version 5, the API server generates the statuses. */
 const terminal = { tty: { rows: 24, columns: 80 } }
-const pipes = {}
-const broken = { kind: 'lost', why: 'its exit code did not arrive; the connection may have broken' }
+const exited = (code: number) => ({ kind: 'exited', code })
+const lost = (why: string) => ({ kind: 'lost', why })
+const unproven = lost('its exit code did not arrive; the connection may have broken')
+const notRunning = { status: 'Failure', message: 'container not running' }
 
 let server: WebSocketServer
 let connection: ClusterConnection
@@ -59,33 +61,19 @@ afterAll(async () => {
 })
 
 test.each([
-  { on: 'a terminal', options: terminal, says: success, end: { kind: 'exited', code: 0 } },
-  { on: 'a terminal', options: terminal, says: failure('7'), end: { kind: 'exited', code: 7 } },
-  {
-    on: 'a terminal',
-    options: terminal,
-    says: undefined,
-    end: { kind: 'lost', why: 'the connection closed (1005)' },
-  },
-  { on: 'pipes', options: pipes, says: success, end: broken },
-  { on: 'pipes', options: pipes, says: failure('7'), end: { kind: 'exited', code: 7 } },
-  { on: 'pipes', options: pipes, says: failure('0'), end: broken },
-  {
-    on: 'pipes',
-    options: pipes,
-    says: { status: 'Failure', message: 'container not running' },
-    end: { kind: 'lost', why: 'container not running' },
-  },
-  {
-    on: 'pipes',
-    options: pipes,
-    says: undefined,
-    end: { kind: 'lost', why: 'the connection closed (1005)' },
-  },
-])('a process on $on with the status $says.status is reported as $end', async ({ options, says, end }) => {
+  { on: 'a terminal', says: success, end: exited(0) },
+  { on: 'a terminal', says: failure('7'), end: exited(7) },
+  { on: 'a terminal', says: undefined, end: lost('the connection closed (1005)') },
+  { on: 'pipes', says: success, end: unproven },
+  { on: 'pipes', says: failure('7'), end: exited(7) },
+  { on: 'pipes', says: failure('0'), end: unproven },
+  { on: 'pipes', says: notRunning, end: lost('container not running') },
+  { on: 'pipes', says: undefined, end: lost('the connection closed (1005)') },
+])('a process on $on with the status $says.status is reported as $end', async ({ on, says, end }) => {
   status = says
-  const process = await openExec(connection, 'sandboxes', 'sandbox', ['true'], options)
+  const isTerminal = on === 'a terminal'
+  const process = await openExec(connection, 'sandboxes', 'sandbox', ['true'], isTerminal ? terminal : {})
   expect(String(await collect(process.stdout))).toBe('out')
   expect(await process.ended).toEqual(end)
-  expect(spoken).toBe(options === terminal ? 'v4.channel.k8s.io' : 'v5.channel.k8s.io')
+  expect(spoken).toBe(isTerminal ? 'v4.channel.k8s.io' : 'v5.channel.k8s.io')
 })

@@ -9,7 +9,7 @@ import { describeConcurrently } from '../support/describe-concurrently.ts'
 import { eventually, expectDurationBelow, patient } from '../support/eventually.ts'
 import { openWire, type Wire } from '../support/wire.ts'
 import { type ClusterWorld, startClusterWorld } from './kubernetes-world.ts'
-import { collect, firstLine, run, shell } from './processes.ts'
+import { collect, firstLine, run, shell, untilReady } from './processes.ts'
 import { ofSandbox } from './requests.ts'
 
 describe.skipIf(!hasCluster)('cluster failures', () => {
@@ -32,7 +32,7 @@ describe.skipIf(!hasCluster)('cluster failures', () => {
   })
   async function createReady(from = driver, changes?: Partial<PodRequest>) {
     const pod = await from.create(request(changes))
-    await from.ready(pod, AbortSignal.timeout(patient(60_000)))
+    await untilReady(from, pod)
     return pod
   }
   const reportedDeath = async (uid: string) => {
@@ -49,7 +49,7 @@ describe.skipIf(!hasCluster)('cluster failures', () => {
       async ({ image, words }) => {
         const started = Date.now()
         const pod = await driver.create(request({ image }))
-        const refusal = await driver.ready(pod, AbortSignal.timeout(patient(60_000))).catch((error) => error)
+        const refusal = await untilReady(driver, pod).catch((error) => error)
         expect(refusal).toBeInstanceOf(PodRefused)
         expect(refusal.message).toMatch(words)
         expectDurationBelow(Date.now() - started, 15_000)
@@ -61,29 +61,19 @@ describe.skipIf(!hasCluster)('cluster failures', () => {
       },
     )
 
-    test("a pod for which no node has room fails after the timeout with the scheduler's message", async () => {
+    test('waiting for a pod for which no node has room ends at the timeout, when aborted, or when the pod is deleted', async () => {
       const greedy = world.open({ SANDBOX_CPU: '500', SANDBOX_CPU_REQUEST: '500' })
       const pod = await greedy.create(request())
-      const refusal = await greedy.ready(pod, AbortSignal.timeout(10_000)).catch((error) => error)
+      const refusal = await untilReady(greedy, pod, AbortSignal.timeout(10_000)).catch((error) => error)
       expect(refusal).toBeInstanceOf(PodRefused)
       expect(refusal.message).toMatch(/Insufficient cpu/)
-      await greedy.delete(pod)
-    })
 
-    test('waiting for a pod stops when the wait is aborted', async () => {
-      const greedy = world.open({ SANDBOX_CPU: '500', SANDBOX_CPU_REQUEST: '500' })
-      const pod = await greedy.create(request())
       const calledOff = new AbortController()
-      const waiting = greedy.ready(pod, calledOff.signal)
+      const stopped = untilReady(greedy, pod, calledOff.signal)
       calledOff.abort(new Error('never mind'))
-      await expect(waiting).rejects.toThrow('never mind')
-      await greedy.delete(pod)
-    })
+      await expect(stopped).rejects.toThrow('never mind')
 
-    test('waiting for a pod fails if the pod is deleted in the meantime', async () => {
-      const greedy = world.open({ SANDBOX_CPU: '500', SANDBOX_CPU_REQUEST: '500' })
-      const pod = await greedy.create(request())
-      const waiting = greedy.ready(pod, AbortSignal.timeout(patient(30_000))).catch((error) => error)
+      const waiting = untilReady(greedy, pod).catch((error) => error)
       await greedy.delete(pod)
       expect(await waiting).toBeInstanceOf(PodRefused)
     })

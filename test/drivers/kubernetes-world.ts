@@ -16,6 +16,7 @@ import type { Egress } from '../../workers/drivers/kubernetes/policies.ts'
 import { adminKubeconfig, newNamespace } from '../support/cluster.ts'
 import { eventually, patientEnv } from '../support/eventually.ts'
 import { openAdmin } from '../support/namespace.ts'
+import { unusedSettings } from './local-settings.ts'
 
 export type ClusterWorld = Awaited<ReturnType<typeof startClusterWorld>>
 
@@ -53,10 +54,7 @@ export async function startClusterWorld({ egress = 'internet' }: { egress?: Egre
       log = pino({ level: 'silent' }),
     ): Driver {
       const settings = readSettings({
-        DATABASE_URL: 'postgresql://unused',
-        REDIS_URL: 'redis://unused',
-        JWT_SECRET: 'unused'.repeat(6),
-        SECRETS_KEY: 'unused'.repeat(6),
+        ...unusedSettings,
         SANDBOX_DRIVER: 'kubernetes',
         KUBECONFIG: path,
         SANDBOX_NAMESPACE: namespace,

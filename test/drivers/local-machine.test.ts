@@ -1,8 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import { type SystemView, sandboxCommand } from '../../workers/drivers/local/bwrap.ts'
 import { limitFiles, listCgroupParents } from '../../workers/drivers/local/cgroup.ts'
-import { describeIsolation, listWeaknesses, pickHostUid } from '../../workers/drivers/local/machine.ts'
-import { readQuantity } from '../../workers/drivers/local/quantity.ts'
+import {
+  describeIsolation,
+  listWeaknesses,
+  pickHostUid,
+  readQuantity,
+} from '../../workers/drivers/local/machine.ts'
 import { buildFilter } from '../../workers/drivers/local/seccomp.ts'
 
 const limits = { cpu: 0.5, memory: 2 ** 29, pids: 280 }
@@ -21,7 +25,8 @@ describe('control groups', () => {
     ])
   })
 
-  test('finds each version 1 cgroup controller where it is mounted', () => {
+  test('finds each version 1 cgroup controller where it is mounted, and none on a machine without cgroups', () => {
+    expect(listCgroupParents('', '')).toEqual([])
     const groups = '4:memory:/box/a\n2:cpu,cpuacct:/\n1:pids:/box/a\n0::/\n'
     const mounts =
       'cgroup /sys/fs/cgroup/cpu,cpuacct cgroup rw,cpu,cpuacct 0 0\ncgroup /sys/fs/cgroup/memory cgroup rw,memory 0 0\ncgroup /sys/fs/cgroup/freezer cgroup rw,freezer 0 0\n'
@@ -37,10 +42,6 @@ describe('control groups', () => {
       'cpu.cfs_period_us': '100000',
       'cpu.cfs_quota_us': '50000',
     })
-  })
-
-  test('finds no cgroups on a machine that has none', () => {
-    expect(listCgroupParents('', '')).toEqual([])
   })
 })
 
@@ -176,14 +177,8 @@ describe('the bubblewrap command line', () => {
 })
 
 test('reports which limits the machine cannot enforce, and how to fix that', () => {
-  const machine = {
-    isolation: 'user' as const,
-    isRoot: false,
-    cgroups: [],
-    limits,
-    fileSize: 1,
-    view: {} as SystemView,
-  }
+  const view = {} as SystemView
+  const machine = { isolation: 'user' as const, isRoot: false, cgroups: [], limits, fileSize: 1, view }
   expect(listWeaknesses(machine).join(' ')).toMatch(/cpu, memory, pids are not limited.*systemd-run/)
   expect(describeIsolation(machine)).toContain('control groups limit nothing')
 })

@@ -8,7 +8,7 @@ import { pino } from 'pino'
 import { podName } from '../../shared/data/ids.ts'
 import { LocalDriver } from '../../workers/drivers/local/index.ts'
 import { localSettings } from './local-settings.ts'
-import { run, shell } from './processes.ts'
+import { run, shell, untilReady } from './processes.ts'
 
 const [directory, bwrap, sandboxId, script] = process.argv.slice(2)
 const driver = new LocalDriver({
@@ -22,6 +22,6 @@ const name = podName(sandboxId!)
 const pod = await driver.create({ name, sandboxId: sandboxId!, image: 'any', deadlineSeconds: 120 })
 process.stdout.write(`${pod.uid}\n`)
 if (script) {
-  await driver.ready(pod, AbortSignal.timeout(30_000))
+  await untilReady(driver, pod)
   process.stdout.write(`${JSON.stringify(await run(driver, pod, shell(script)))}\n`)
 }

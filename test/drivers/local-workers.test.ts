@@ -7,7 +7,7 @@ import { podName } from '../../shared/data/ids.ts'
 import type { PodDeath } from '../../workers/drivers/driver.ts'
 import { destroyAllSandboxes } from '../../workers/drivers/local/destroy-all.ts'
 import { makeRandom } from '../chaos/random.ts'
-import { eventually, isSoak, patient } from '../support/eventually.ts'
+import { eventually, isSoak } from '../support/eventually.ts'
 import { seed } from '../support/seed.ts'
 import {
   commandOf,
@@ -20,7 +20,7 @@ import {
   openFiles,
   startWorker,
 } from './local-world.ts'
-import { run, shell } from './processes.ts'
+import { run, shell, untilReady } from './processes.ts'
 import { newSandboxId, ofSandbox } from './requests.ts'
 
 keepDirectory()
@@ -71,7 +71,7 @@ describe('workers that die', () => {
       if (ms % 2 === 0) {
         const pod = await driver.create({ ...ofSandbox(sandboxId), image: 'any', deadlineSeconds: 60 })
         if (before) expect(pod.uid).toBe(before.uid)
-        await driver.ready(pod, AbortSignal.timeout(patient(20_000)))
+        await untilReady(driver, pod)
         expect(await run(driver, pod, shell('echo here'))).toMatchObject({ stdout: 'here\n' })
       }
       await driver.delete({ name: podName(sandboxId) })
@@ -90,7 +90,7 @@ describe('workers that die', () => {
     expect(new Set(uids).size).toBe(1)
     const { driver } = openDriver()
     const pod = (await driver.list()).find((each) => each.sandboxId === sandboxId)!
-    await driver.ready(pod, AbortSignal.timeout(patient(20_000)))
+    await untilReady(driver, pod)
     expect(findProcesses('supervise.sh').filter((pid) => commandOf(pid).includes(pod.name))).toHaveLength(1)
     await driver.delete(pod)
   })
@@ -125,7 +125,7 @@ describe('workers that die', () => {
     onTestFinished(() => rmSync(own, { recursive: true }))
     const { driver } = openDriver({ directory: own })
     const pod = await driver.create({ ...ofSandbox(), image: 'any', deadlineSeconds: 60 })
-    await driver.ready(pod, AbortSignal.timeout(patient(20_000)))
+    await untilReady(driver, pod)
     await driver.create({ ...ofSandbox(), image: 'any', deadlineSeconds: 60 })
     expect(await destroyAllSandboxes(own)).toBe(2)
     expect(await driver.list()).toEqual([])
@@ -133,21 +133,14 @@ describe('workers that die', () => {
   })
 })
 
-describe('watching', () => {
-  test("a sandbox's death is reported within two seconds", async () => {
-    const { pod, driver } = await createReady()
-    const deaths = new Map<string, PodDeath>()
-    driver.watch((state) => deaths.set(state.uid, state.death))
-    killFirstProcess(pod.name)
-    await eventually(() => deaths.has(pod.uid), 2_000)
-    expect(deaths.get(pod.uid)?.reason).toBe('pod_failed')
-  })
-
-  test('a sandbox that reaches its deadline is reported as expired', async () => {
-    const { pod, driver } = await createReady({ deadlineSeconds: 5 })
-    const deaths = new Map<string, PodDeath>()
-    driver.watch((state) => deaths.set(state.uid, state.death))
-    await eventually(() => deaths.has(pod.uid), 10_000)
-    expect(deaths.get(pod.uid)?.reason).toBe('expired')
-  })
+test("a watch reports a killed sandbox within two seconds, and reports a sandbox's expiry", async () => {
+  const { pod, driver } = await createReady()
+  const { pod: expiring } = await createReady({ deadlineSeconds: 5 })
+  const deaths = new Map<string, PodDeath>()
+  driver.watch((state) => deaths.set(state.uid, state.death))
+  killFirstProcess(pod.name)
+  await eventually(() => deaths.has(pod.uid), 2_000)
+  expect(deaths.get(pod.uid)?.reason).toBe('pod_failed')
+  await eventually(() => deaths.has(expiring.uid), 10_000)
+  expect(deaths.get(expiring.uid)?.reason).toBe('expired')
 })

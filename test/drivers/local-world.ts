@@ -20,8 +20,8 @@ import type { Driver, PodDeath } from '../../workers/drivers/driver.ts'
 import { destroyAllSandboxes } from '../../workers/drivers/local/destroy-all.ts'
 import { LocalDriver } from '../../workers/drivers/local/index.ts'
 import { examineMachine } from '../../workers/drivers/local/machine.ts'
-import { patient } from '../support/eventually.ts'
 import { localSettings } from './local-settings.ts'
+import { untilReady } from './processes.ts'
 import { newSandboxId, ofSandbox } from './requests.ts'
 
 export const bwrap = process.env.SANDBOX_LOCAL_BWRAP ?? inject('services')?.bwrap
@@ -74,7 +74,7 @@ export async function createReady(options: OpenOptions & { deadlineSeconds?: num
     await driver.delete(pod)
     await driver.close()
   })
-  await driver.ready(pod, AbortSignal.timeout(patient(30_000)))
+  await untilReady(driver, pod)
   return { driver, pod }
 }
 

@@ -17,7 +17,7 @@ import { PodRefused } from '../../workers/drivers/driver.ts'
 import { hasCluster } from '../support/cluster.ts'
 import { waitFor } from '../support/eventually.ts'
 import { type ClusterWorld, startClusterWorld } from './kubernetes-world.ts'
-import { run, shell } from './processes.ts'
+import { run, shell, untilReady } from './processes.ts'
 import { ofSandbox } from './requests.ts'
 
 const tools = ['docker-registry', 'htpasswd', 'skopeo', 'ctr', 'busybox']
@@ -56,7 +56,7 @@ describe.skipIf(!hasCluster || !hasTools)('a registry that requires a login', ()
   test('without a pull secret, a pod fails with the message of the registry', async () => {
     const driver = world.open()
     const pod = await driver.create({ ...ofSandbox(), image, deadlineSeconds: 300 })
-    const refusal = await driver.ready(pod, AbortSignal.timeout(60_000)).catch((error) => error)
+    const refusal = await untilReady(driver, pod).catch((error) => error)
     expect(refusal).toBeInstanceOf(PodRefused)
     expect(refusal.message).toMatch(/^(ErrImagePull|ImagePullBackOff): .*(no basic auth credentials|401)/s)
     await driver.delete(pod)
@@ -74,7 +74,7 @@ describe.skipIf(!hasCluster || !hasTools)('a registry that requires a login', ()
     })
     const driver = world.open({ SANDBOX_IMAGE_PULL_SECRETS: 'registry' })
     const pod = await driver.create({ ...ofSandbox(), image, deadlineSeconds: 300 })
-    await driver.ready(pod, AbortSignal.timeout(60_000))
+    await untilReady(driver, pod)
     expect(await run(driver, pod, shell('echo hello'))).toEqual({ stdout: 'hello\n', stderr: '', code: 0 })
     await driver.delete(pod)
   })

@@ -1,6 +1,6 @@
 /** Runs processes in a sandbox and waits for their effects. */
 import type { Readable } from 'node:stream'
-import type { Driver, PodName } from '../../workers/drivers/driver.ts'
+import { type Driver, DriverUnavailable, type PodName } from '../../workers/drivers/driver.ts'
 import { patient } from '../support/eventually.ts'
 
 export const shell = (script: string): string[] => ['/bin/sh', '-c', script]
@@ -33,6 +33,14 @@ export async function run(driver: Driver, pod: PodName, argv: readonly string[])
   if (end.kind === 'lost') throw new Error(`${argv.join(' ')}: lost, ${end.why}`)
   return { stdout: String(stdout), stderr: String(stderr), code: end.code === success ? 0 : end.code }
 }
+
+/** Waits until a command succeeds in the pod. */
+export const untilReady = (driver: Driver, pod: PodName, signal = AbortSignal.timeout(patient(60_000))) =>
+  driver.ready(pod, signal, () =>
+    run(driver, pod, ['true']).catch((cause) => {
+      throw new DriverUnavailable('not ready yet', { cause })
+    }),
+  )
 
 export async function collect(stream: Readable): Promise<Buffer> {
   const chunks: Buffer[] = []

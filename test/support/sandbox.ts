@@ -7,10 +7,10 @@ import type { Driver, Pod } from '../../workers/drivers/driver.ts'
 import { LocalDriver } from '../../workers/drivers/local/index.ts'
 import { startClusterWorld } from '../drivers/kubernetes-world.ts'
 import { localSettings } from '../drivers/local-settings.ts'
+import { untilReady } from '../drivers/processes.ts'
 import { ofSandbox } from '../drivers/requests.ts'
 import { images } from './cluster.ts'
 import { describeOnEveryImage } from './drivers.ts'
-import { patient } from './eventually.ts'
 
 export interface Sandboxes {
   driver: Driver
@@ -64,7 +64,7 @@ async function sandboxesOf(open: () => Driver, image: string): Promise<Sandboxes
     async make() {
       const pod = await driver.create({ ...ofSandbox(), image, deadlineSeconds: 900 })
       pods.push(pod)
-      await driver.ready(pod, AbortSignal.timeout(patient(60_000)))
+      await untilReady(driver, pod)
       return pod
     },
     async close() {

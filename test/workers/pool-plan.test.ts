@@ -3,6 +3,7 @@ import type { WarmPodRow as WarmPod } from '../../shared/data/warm-pods.ts'
 import { readSettings, SettingsError } from '../../shared/platform/settings.ts'
 import { sizeFor } from '../../workers/pool/demand.ts'
 import { allowedStarts, plan, type Situation } from '../../workers/pool/plan.ts'
+import { unusedSettings } from '../drivers/local-settings.ts'
 
 const now = new Date('2026-11-21T12:00:00.000Z')
 const minutesAgo = (minutes: number) => new Date(now.getTime() - minutes * 60_000)
@@ -105,10 +106,7 @@ test('WARM_POOL_SIZE and WARM_POOLS set the pool sizes of several images', () =>
 })
 
 const environment = {
-  DATABASE_URL: 'postgresql://unused',
-  REDIS_URL: 'redis://unused',
-  JWT_SECRET: 'x'.repeat(32),
-  SECRETS_KEY: 'x'.repeat(32),
+  ...unusedSettings,
   SANDBOX_IMAGE: 'a',
   SANDBOX_IMAGES: 'b,registry/d:1@sha256:0f',
 }

@@ -1,6 +1,5 @@
 /** Filling, claiming, replacing and configuring warm pods. The gate runs three of these tests. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { markDestroyed } from '../../shared/data/sandbox-writes.ts'
 import { findSandbox } from '../../shared/data/sandboxes.ts'
 import { findWarmPods } from '../../shared/data/warm-pods.ts'
 import type { Driver } from '../../workers/drivers/driver.ts'
@@ -98,8 +97,11 @@ describeOnBothInSoakAtOnce('the warm pool', (driverName) => {
     expect(before).toContain(row.pod_name)
 
     expect(await exec(body.id, '[ "$WORD" = "$CANARY" ] && echo "$HOME"')).toBe('/workspace\n')
-    expect((await rowOf(body.id)).claim).toBe('used')
-    await world.eventually(async () => (await rowOf(body.id)).timings.assigned_ms, soonMs)
+    // From now on, only the pod's deadline enforces the TTL.
+    expect(await rowOf(body.id)).toMatchObject({
+      claim: 'used',
+      timings: { assigned_ms: expect.any(Number) },
+    })
     const pod = (await driver.list()).find(({ uid }) => uid === row.pod_uid)
     expect(pod).toMatchObject({ name: row.pod_name, sandboxId: body.id })
     if (world.cluster) await expectIsolated(world, row.pod_name!, secret)
@@ -112,26 +114,6 @@ describeOnBothInSoakAtOnce('the warm pool', (driverName) => {
     const { usage } = (await alice.call('getAccount')).body
     const ended = await rowOf(body.id)
     expect(usage.milliseconds).toBe(ended.destroyed_at!.getTime() - ended.ready_at!.getTime())
-  })
-
-  inSoak('sets the deadline of a pod before its first command', async () => {
-    await full()
-    const { body } = await alice.call('createSandbox')
-    expect(body.timings.pod).toBe('claimed')
-    await exec(body.id, 'true')
-    // From now on, only the pod's deadline enforces the TTL.
-    const { pod_uid, timings } = await rowOf(body.id)
-    expect(timings.assigned_ms).toEqual(expect.any(Number))
-    expect((await driver.list()).find(({ uid }) => uid === pod_uid)).toMatchObject({ sandboxId: body.id })
-    await destroy(body.id)
-  })
-
-  inSoak('six concurrent creates share its pods, and the rest get cold pods', async () => {
-    const warm = await full()
-    const { claimed, sandboxes, podNames } = await createAtOnce(world, 6)
-    expect(claimed).toBeGreaterThanOrEqual(size)
-    expect(podNames).toEqual(expect.arrayContaining(warm))
-    await Promise.all(sandboxes.map(({ id }) => markDestroyed(world.db, id, 'requested')))
   })
 
   test('a warm pod that dies before the first command is replaced', async () => {
@@ -251,7 +233,7 @@ async function createAtOnce(world: World, creates: number) {
   expect(sandboxes.every((row) => row.ready_at && row.pod_uid)).toBe(true)
   expect(new Set(sandboxes.map((row) => row.pod_uid)).size).toBe(creates)
   const claimed = answers.filter(({ body }) => body.timings.pod === 'claimed').length
-  return { claimed, sandboxes, podNames: sandboxes.map((row) => row.pod_name) }
+  return { claimed, podNames: sandboxes.map((row) => row.pod_name) }
 }
 
 inSoak(

@@ -50,16 +50,13 @@ test('the plan ends a sandbox past its TTL, even if the cluster is unreachable',
   expect(decided([row({ expires_at: ago(0) })], undefined)).toEqual(end)
 })
 
-test('the plan ends a sandbox whose start has timed out, and retries starts that still have time', () => {
+test('the plan ends a sandbox whose start has timed out, and retries all starts except new ones', () => {
   expect(decided([row({ created_at: ago(60), ready_at: null })], [])).toMatchObject([
     { kind: 'end', reason: 'start_failed' },
   ])
   expect(decided([row({ created_at: ago(59), ready_at: null })], [])).toEqual([
     { kind: 'create', sandboxId: 'sbx_1' },
   ])
-})
-
-test("the plan leaves the start of a new sandbox to the sandbox's own job", () => {
   expect(decided([row({ created_at: ago(1), ready_at: null })], [])).toEqual([])
 })
 
@@ -110,12 +107,9 @@ test("a sandbox whose pod died long before the sandbox's expiry does not count a
   expect(end(1795, 'unused')).toEqual([{ kind: 'replace', sandboxId: 'sbx_1', missingPod: 'sbx-1' }])
 })
 
-test("the plan keeps deleting a destroyed sandbox's pod until the pod is confirmed to be gone", () => {
+test('the plan deletes the pod of a destroyed sandbox, and a pod that has no row', () => {
   const destroyed = row({ destroyed_at: ago(10), destroy_reason: 'requested' })
   expect(decided([destroyed], undefined)).toEqual([{ kind: 'delete', sandboxId: 'sbx_1' }])
-})
-
-test('the plan deletes a pod that has no live row', () => {
   expect(decided([], [pod()])).toEqual([{ kind: 'delete stray', pod: pod() }])
 })
 

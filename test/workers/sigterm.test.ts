@@ -7,12 +7,14 @@ import { defaultSeconds, livenessTimeoutsOf } from '../../shared/platform/livene
 import { listWorkers } from '../../shared/rpc/worker-registry.ts'
 import { bytesOf, readEvents } from '../support/events.ts'
 import { defaultLiveness } from '../support/eventually.ts'
-import { type Process, startWorld } from '../support/index.ts'
+import { type Process, startWorld, type World } from '../support/index.ts'
 import { newWebSocket, untilOpen } from '../support/web-socket.ts'
 
 /** The test ends the commands before the drain times out. */
 const env = { DRAIN_SECONDS: '120' }
 const untilGo = 'echo begun; until test -e go; do sleep 0.1; done; echo finished'
+const untilDraining = (world: World) =>
+  world.eventually(async () => (await listWorkers(world)).some(({ isDraining }) => isDraining), 10_000)
 
 test.concurrent('a worker that receives SIGTERM completes its running command and accepts no new ones', async () => {
   await using world = await startWorld({ workers: 2, env })
@@ -29,7 +31,7 @@ test.concurrent('a worker that receives SIGTERM completes its running command an
   const isHolder = ({ lines }: Process) => lines.some(({ worker_id }) => worker_id === holder)
 
   const stopped = world.workers.find(isHolder)!.stop()
-  await world.eventually(async () => (await listWorkers(world)).some((worker) => worker.isDraining), 10_000)
+  await untilDraining(world)
   for (const other of await Promise.all(Array.from({ length: 10 }, () => run('echo hi'))))
     expect(other).toMatchObject({ status: 'exited', stdout: 'hi\n' })
   const ofHolder = await world.db.query('select from exec where worker_id = ?', [holder])
@@ -90,7 +92,7 @@ test.concurrent("a draining worker's commands remain listed and readable", async
   const stopped = world.workers[0]!.stop()
   // Longer than a worker may be missing before its commands are killed.
   const end = performance.now() + livenessTimeoutsOf(defaultSeconds).missing + 4_000
-  await world.eventually(async () => (await listWorkers(world)).some((worker) => worker.isDraining), 10_000)
+  await untilDraining(world)
   const follower = readEvents(await alice.open('streamExec', { params: one }))
   while (performance.now() < end) {
     const { data } = (await alice.call('listExecs', { params })).body
@@ -127,7 +129,7 @@ test.concurrent('a draining worker still serves terminals and readers that recon
   await world.eventually(async () => (await listWorkers(world)).length === 2, 10_000)
 
   const stopped = world.workers[0]!.stop()
-  await world.eventually(async () => (await listWorkers(world)).some((worker) => worker.isDraining), 10_000)
+  await untilDraining(world)
   await follower.leave()
   const socket = newWebSocket(world, alice, `/v1/sandboxes/${params.id}/exec/${terminal}/attach`)
   const frames: string[] = []

@@ -1,7 +1,4 @@
-/**
- * The interface of all drivers. Code outside `kubernetes/` and `local/` must not depend on which driver is
- * used.
- */
+/** The interface of both drivers. Code outside their folders must not depend on which driver is in use. */
 import type { Duplex, Readable, Writable } from 'node:stream'
 import type { LivenessTimeouts } from '../../shared/platform/liveness-timeouts.ts'
 import type { Logger } from '../../shared/platform/log.ts'
@@ -15,20 +12,23 @@ export interface DriverOptions {
   log: Logger
 }
 
+/**
+ * Every method can reject with {@link DriverUnavailable} if the cluster or the pod is unreachable; the caller
+ * can retry. Methods that use an existing pod reject with {@link PodGone} if the pod is no longer running.
+ */
 export interface Driver {
   readonly kind: 'kubernetes' | 'local'
-  /** Whether processes start so slowly that workers open shells before commands need them. */
+  /** Whether processes start so slowly that workers open shells in advance. */
   readonly startsSlowly: boolean
   readonly livenessTimeouts: LivenessTimeouts
 
-  /** Checks that pods can be created and reached, and that they are isolated. @throws {DriverUnavailable} */
+  /** Checks that pods can be created and reached, and that they are isolated. */
   ping(): Promise<void>
 
   /**
    * Resolves once the pod has been accepted, before it runs. Idempotent.
    * @throws {PodRefused} if the cluster will never accept this pod (quota, admission, invalid image name)
    * @throws {ClusterMisconfigured} if the cluster does not isolate pods
-   * @throws {DriverUnavailable} if the cluster is unreachable; try again
    */
   create(request: PodRequest): Promise<Pod>
 
@@ -37,35 +37,27 @@ export interface Driver {
 
   /**
    * Assigns a warm pod to a sandbox and lowers the pod's deadline. Idempotent.
-   * @param to.deadlineSeconds seconds from the pod's start; at most the deadline that the pod was created
-   *   with
-   * @throws {PodGone} if the pod does not exist or is no longer running
-   * @throws {DriverUnavailable} if the cluster is unreachable; try again
+   * @param to.deadlineSeconds seconds from the pod's start, at most those that `create` was called with
    */
   assign(pod: PodName, to: { sandboxId: string; deadlineSeconds: number }): Promise<void>
 
   /**
    * Waits until a command can run in the pod.
-   * @param trial replaces the driver's readiness check; retried as long as it rejects with {@link PodGone} or
-   *   {@link DriverUnavailable}
+   * @param trial runs a command; retried while it rejects with {@link PodGone} or {@link DriverUnavailable}
    * @throws {PodRefused} if the pod will not start, with the cluster's reason
-   * @throws {DriverUnavailable} if the cluster is unreachable; try again
    */
-  ready(pod: PodName, signal: AbortSignal, trial?: () => Promise<unknown>): Promise<void>
+  ready(pod: PodName, signal: AbortSignal, trial: () => Promise<unknown>): Promise<void>
 
   /**
-   * Deletes a pod, and resolves when it no longer exists. Idempotent. If a `uid` is given, a newer pod with
-   * the same name is kept.
+   * Deletes a pod, and resolves when the pod no longer exists. Idempotent. If a `uid` is given, a newer pod
+   * with the same name is kept.
    */
   delete(pod: PodName): Promise<void>
 
   /** Includes dead pods, but not pods that belong to other installations. */
   list(): Promise<PodState[]>
 
-  /**
-   * Calls `onDeath` for pods that died without being deleted. A death might be missed or reported twice; only
-   * `list` is complete.
-   */
+  /** Reports pods that died without being deleted. Deaths can be missed or repeated; `list` is complete. */
   watch(onDeath: (pod: PodState & { death: PodDeath }) => void): void
 
   /**
@@ -74,17 +66,12 @@ export interface Driver {
    *
    * If the local driver's agent dies before it responds, the process might be started twice. The first of the
    * two processes then reads EOF from its stdin.
-   * @throws {PodGone} if the pod does not exist or is no longer running
    * @throws {PodExhausted} if the pod has exhausted a resource that the process needs
-   * @throws {DriverUnavailable} if the pod is unreachable or does not support terminals
+   * @throws {DriverUnavailable} also if the pod does not support terminals
    */
   start(pod: PodName, argv: readonly string[], options?: StartOptions): Promise<Process>
 
-  /**
-   * Kills all processes in a pod except the driver's own, even if the pod has reached its process limit.
-   * @throws {PodGone} if the pod does not exist or is no longer running
-   * @throws {DriverUnavailable} if the pod is unreachable
-   */
+  /** Kills all processes in a pod except the driver's own, even if the pod has reached its process limit. */
   endProcesses(pod: PodName): Promise<void>
 
   /**
@@ -94,8 +81,6 @@ export interface Driver {
    * Kubernetes does not support half-closed connections. After the writable side has ended, the connection
    * closes as soon as the listener is idle.
    * @throws {PortRefused} if no process is listening on the port
-   * @throws {PodGone} if the pod does not exist or is no longer running
-   * @throws {DriverUnavailable} if the pod is unreachable
    */
   connect(pod: PodName, port: number): Promise<Duplex>
 
@@ -113,9 +98,9 @@ export interface TerminalSize {
 }
 
 export interface PodRequest {
-  /** Name of the pod. A name is never used for two sandboxes. */
+  /** Never used for two sandboxes. */
   name: string
-  /** ID of the sandbox. Absent for a warm pod. */
+  /** Absent for a warm pod. */
   sandboxId?: string | undefined
   image: string
   /** Seconds from the pod's start to its deadline. The deadline applies even if no worker is running. */
@@ -140,10 +125,7 @@ export interface PodState extends Pod {
 
 export interface PodDeath {
   reason: 'pod_failed' | 'expired' | 'start_failed'
-  /**
-   * The reason reported by Kubernetes, such as `OOMKilled`, `Evicted` or `NodeLost`. If there is no reason, a
-   * description.
-   */
+  /** Kubernetes' reason, such as `OOMKilled`, `Evicted` or `NodeLost`, or else a description. */
   detail: string
 }
 
@@ -173,7 +155,7 @@ export interface Process {
    * as `lost`. To prove its success, a process has to exit with a different code or print a known string.
    */
   ended: Promise<ProcessExit>
-  /** Resizes the terminal. Undefined without a terminal. Does nothing after the process has ended. */
+  /** Undefined without a terminal. Does nothing after the process has ended. */
   resize?: (size: TerminalSize) => Promise<void>
   /** Closes the connection without ending the process. */
   close(): void

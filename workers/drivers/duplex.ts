@@ -7,8 +7,7 @@ export function duplexOf(process: Process, failure: (why: string) => Error): Dup
   const duplex = new Duplex({
     read: () => void stdout.resume(),
     write(chunk, _encoding, done) {
-      // Write errors are ignored. If the listener has closed, the readable side ends after its remaining
-      // bytes.
+      // If the listener has closed, writes fail, but the listener's remaining output can still be read.
       stdin.write(chunk, () => done())
     },
     final(done) {

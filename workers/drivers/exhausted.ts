@@ -1,9 +1,6 @@
 export type Resource = 'processes' | 'memory' | 'disk'
 
-/**
- * Error messages that reveal an exhausted resource. Memory and disk come first, because running out of either
- * can make a fork fail.
- */
+/** Memory and disk come first, because a fork can also fail when either has run out. */
 const patterns: [RegExp, Resource][] = [
   [/ENOMEM|Cannot allocate memory/i, 'memory'],
   [/ENOSPC|EDQUOT|No space left|Disk quota exceeded/i, 'disk'],
@@ -14,7 +11,7 @@ export const usedUpBy = (message: string): Resource | undefined =>
   patterns.find(([pattern]) => pattern.test(message))?.[1]
 
 /**
- * Reports whether runc's own process died in the pod. runc starts several threads, so it can exceed a process
- * limit at which a shell would still start.
+ * Reports whether runc's own process died in the pod. runc starts several threads, so runc can exceed a
+ * process limit at which a shell would still start.
  */
 export const endedRuntime = (message: string): boolean => /read init-p: connection reset/.test(message)

@@ -5,12 +5,9 @@ import { type JobName, type Jobs, queueName, queuePrefix } from '../../shared/pl
 import { logRepeatable } from '../../shared/platform/log.ts'
 import { assignPod } from '../pods/claimed-pod.ts'
 import { createPod } from '../pods/create-pod.ts'
-import { reapPod } from '../pods/destroy-and-delete-pod.ts'
-import { type ExpiryContext, expireSandbox } from '../pods/expire.ts'
+import { type ExpiryContext, expireSandbox, reapPod } from '../pods/end-sandbox.ts'
 
-/**
- * A processor reads the sandbox's row first, so a job can safely run twice, late or concurrently with itself.
- */
+/** Reads the sandbox's row first, so that a job can safely run twice, late or concurrently with itself. */
 type Processor = (worker: ExpiryContext, sandboxId: string) => Promise<unknown>
 
 const processors: Record<JobName, Processor> = {
@@ -22,7 +19,7 @@ const processors: Record<JobName, Processor> = {
 
 const maxConcurrentJobs = 64
 
-/** Maximum time that the loop blocks on Redis, short enough to notice when Redis is unavailable. */
+/** How long the loop blocks on Redis: short enough to notice when Redis is unavailable. */
 const blockSeconds = 1
 
 /** Time without a heartbeat after which another worker takes over a job. */

@@ -1,5 +1,4 @@
 /** A claimed pod that dies before its first use is replaced, because the pod contains no data. */
-
 import { limits } from '../../shared/contract/limits.ts'
 import { dropWarmPod, markAssigned, markUsed } from '../../shared/data/sandbox-writes.ts'
 import { findSandbox, maxExpiryOf, podOf, type SandboxRow } from '../../shared/data/sandboxes.ts'
@@ -11,7 +10,7 @@ import type { PodsContext } from './context.ts'
 import { createPod } from './create-pod.ts'
 import { removePod } from './remove-pod.ts'
 
-/** Sets a claimed pod's sandbox label and deadline, or replaces a dead pod. Can safely run twice or late. */
+/** Sets a claimed pod's label and deadline, or replaces a dead pod. Can safely run twice or late. */
 export async function assignPod(worker: PodsContext, sandboxId: string): Promise<void> {
   const sandbox = await findSandbox(worker.db, sandboxId)
   if (!sandbox?.pod_since || sandbox.destroyed_at || sandbox.claim === 'replaced') return
@@ -40,7 +39,6 @@ async function assignToPod(
 /**
  * Sets a claimed pod's deadline before its first command, so that the pod ends in time even without a worker.
  * @throws {PodGone} if the sandbox already has a different pod, or the pod is dead
- * @throws {DriverUnavailable} if the pod could not be updated
  */
 export async function beginUse(worker: PodsContext, sandbox: SandboxRow, slot: Slot): Promise<Slot> {
   if (sandbox.claim !== 'unused') return slot
@@ -53,10 +51,7 @@ export async function beginUse(worker: PodsContext, sandbox: SandboxRow, slot: S
   throw new PodGone('The sandbox now has a different pod.')
 }
 
-/**
- * Creates a new pod for a sandbox whose claimed pod is dead.
- * @returns false if a command has run in the old pod
- */
+/** Returns false if a command has run in the dead pod, or the pod has already been replaced. */
 export async function replacePod(worker: PodsContext, sandbox: SandboxRow): Promise<boolean> {
   const { db, log, redis, reach } = worker
   const dead = podOf(sandbox)
@@ -72,7 +67,7 @@ export async function replacePod(worker: PodsContext, sandbox: SandboxRow): Prom
 }
 
 /**
- * Waits until the replacement of a dead pod is ready, or until the time limit for its start has passed.
+ * Stops waiting when the time limit for the replacement's start has passed.
  * @param sandbox set if the caller has just found its pod dead and the database might not show that yet
  */
 export async function awaitReplacement(

@@ -7,10 +7,7 @@ import { openSlot, type Slot } from '../shell/slot.ts'
 import type { PodsContext } from './context.ts'
 import { removePod } from './remove-pod.ts'
 
-/**
- * Creates a sandbox's pod. Does nothing if the sandbox is ready or destroyed. Can safely run twice or
- * concurrently.
- */
+/** Does nothing if the sandbox is ready or destroyed. Can safely run twice or concurrently. */
 export async function createPod(worker: PodsContext, sandboxId: string): Promise<void> {
   const { db, driver, reach } = worker
   const sandbox = await findSandbox(db, sandboxId)
@@ -39,19 +36,19 @@ export async function createPod(worker: PodsContext, sandboxId: string): Promise
   }
 }
 
-/** Waits until a pod is ready. If processes start slowly, opening the first slot is the readiness check. */
+/** If processes start slowly, opening the first slot is the readiness check. */
 export async function awaitFirstSlot(
   driver: Driver,
   pod: Pod,
   signal: AbortSignal,
 ): Promise<Slot | undefined> {
   let first: Slot | undefined
-  const trial = async () => {
+  await driver.ready(pod, signal, async () => {
+    if (!driver.startsSlowly) return (await driver.start(pod, ['true'])).close()
     const slot = await openSlot(driver, pod)
     if (signal.aborted) slot.close()
     else first = slot
-  }
-  await driver.ready(pod, signal, driver.startsSlowly ? trial : undefined)
+  })
   return first
 }
 
@@ -67,10 +64,7 @@ async function finishStart(worker: PodsContext, sandboxId: string, pod: Pod, slo
   await notify(worker.redis, 'sandbox', sandboxId)
 }
 
-/**
- * Ends a sandbox that did not start. The sandbox is not billed, and the client receives the cluster's
- * message.
- */
+/** The sandbox is not billed, and the client receives the cluster's message. */
 async function failStart(worker: PodsContext, sandbox: SandboxRow, message: string) {
   const ended = await markDestroyed(worker.db, sandbox.id, 'start_failed', message)
   if (ended) {

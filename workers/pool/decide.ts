@@ -1,8 +1,4 @@
-/**
- * Decides which rows of the pool to add and remove. Only one worker decides at a time, and `index.ts` then
- * creates and deletes the pods.
- */
-
+/** One worker at a time adds and removes the pool's rows. `index.ts` then creates and deletes the pods. */
 import { readClock } from '../../shared/data/clock.ts'
 import type { Queries } from '../../shared/data/database.ts'
 import { newWarmPodName } from '../../shared/data/ids.ts'
@@ -20,8 +16,8 @@ import type { Driver } from '../drivers/driver.ts'
 import { makeDemand } from './demand.ts'
 import { allowedStarts, type Plan, type PoolTarget, plan } from './plan.ts'
 
-/** Delay before a refused image is tried again. The delay doubles after each refusal, up to `max`. */
-const backoffMs = { min: 5_000, max: 300_000 }
+/** Delay before a refused image is tried again. */
+const refusalPauseMs = 30_000
 
 export type PoolDecision = Pick<Plan, 'remove' | 'resume'> & { added: WarmPod[] }
 
@@ -31,7 +27,7 @@ interface PoolContext extends Pick<Context, 'db' | 'metrics' | 'settings'> {
 }
 
 export class PoolDecider {
-  readonly failures = makeFailures()
+  private readonly pausedUntil = new Map<string, number>()
   private readonly claims = makeClaims()
   private readonly worker: PoolContext
   private readonly sizes: ReturnType<typeof makeDemand>
@@ -42,6 +38,10 @@ export class PoolDecider {
     this.worker = worker
     this.sizes = makeDemand(worker.db, worker.settings.pools)
     this.lifeSeconds = warmPodMs / 1000 + worker.settings.sandbox.maxSeconds
+  }
+
+  noteRefusal(image: string): void {
+    this.pausedUntil.set(image, performance.now() + refusalPauseMs)
   }
 
   /** Returns undefined if a different worker decides. */
@@ -80,7 +80,8 @@ export class PoolDecider {
     return new Map(
       [...sizes].map(([image, size]) => {
         const fingerprint = this.worker.driver.fingerprint({ image, deadlineSeconds: this.lifeSeconds })
-        return [image, { size, fingerprint, isPaused: this.failures.arePaused(image) }]
+        const isPaused = (this.pausedUntil.get(image) ?? 0) > performance.now()
+        return [image, { size, fingerprint, isPaused }]
       }),
     )
   }
@@ -109,10 +110,7 @@ function reportSizes(
   }
 }
 
-/**
- * Measures the time since a pod was last claimed. A pod that was ready in the previous read and is now
- * missing must have been claimed.
- */
+/** A pod that was ready in the previous read and is now missing must have been claimed. */
 function makeClaims() {
   let ready = new Set<string>()
   let claimedAt = Number.NEGATIVE_INFINITY
@@ -126,17 +124,5 @@ function makeClaims() {
     forget(removed: WarmPod[]) {
       for (const { name } of removed) ready.delete(name)
     },
-  }
-}
-
-function makeFailures() {
-  const failures = new Map<string, { ms: number; until: number }>()
-  return {
-    note(image: string) {
-      const ms = Math.min(backoffMs.max, (failures.get(image)?.ms ?? backoffMs.min / 2) * 2)
-      failures.set(image, { ms, until: performance.now() + ms })
-    },
-    forget: (image: string) => failures.delete(image),
-    arePaused: (image: string) => (failures.get(image)?.until ?? 0) > performance.now(),
   }
 }

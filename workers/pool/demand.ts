@@ -4,8 +4,7 @@
  * `bench/pool-simulation.ts` compares pool sizes on a day with 3,355 creates. A pool of size `1..16` serves
  * all of them with 79 pod-hours, whereas a pool with a fixed size of 4 needs 96 pod-hours.
  */
-
-import { ulid } from 'ulid'
+import { encodeTime } from 'ulid'
 import type { Queries } from '../../shared/data/database.ts'
 import { findBusiest } from '../../shared/data/sandbox-pods.ts'
 import type { PoolSize } from '../../shared/platform/settings-pools.ts'
@@ -34,12 +33,10 @@ export function makeDemand(db: Queries, pools: ReadonlyMap<string, PoolSize>) {
   }
 }
 
-/** Returns the demand for each image. IDs begin with a timestamp, so recent rows are found by ID. */
+/** IDs begin with a timestamp, so recent rows are found by ID. */
 async function readBusiest(db: Queries): Promise<Map<string, number>> {
   const { burstMs, memoryMs } = demandLimits
   const maxClockSkewMs = 60_000
-  const oldest = `sbx_${ulid(Date.now() - memoryMs - maxClockSkewMs)
-    .slice(0, 10)
-    .toLowerCase()}`
-  return await findBusiest(db, { oldest, memoryMs, rushMs: burstMs })
+  const oldest = encodeTime(Date.now() - memoryMs - maxClockSkewMs).toLowerCase()
+  return await findBusiest(db, { oldest: `sbx_${oldest}`, memoryMs, rushMs: burstMs })
 }

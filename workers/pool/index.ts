@@ -5,7 +5,6 @@
  * Only the newest worker creates and deletes pods, under an advisory lock, so that a rolling deployment uses
  * the new settings.
  */
-
 import { addAbortListener } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { findWarmPods, type WarmPodRow as WarmPod } from '../../shared/data/warm-pods.ts'
@@ -48,9 +47,8 @@ export async function keepPool(worker: WarmPodsContext, signal: AbortSignal): Pr
   async function make(row: WarmPod) {
     try {
       await makeWarmPod(worker, row, signal)
-      decider.failures.forget(row.image)
     } catch (error) {
-      if (error instanceof PodRefused) decider.failures.note(row.image)
+      if (error instanceof PodRefused) decider.noteRefusal(row.image)
       throw error
     }
   }

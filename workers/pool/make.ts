@@ -6,8 +6,8 @@ import { awaitFirstSlot } from '../pods/create-pod.ts'
 import { removePod } from '../pods/remove-pod.ts'
 
 /**
- * Creates the pod of a row, or continues where another worker stopped. Resolves when the pod can be claimed.
- * @throws {PodRefused} if the cluster refused the pod; its row has then been deleted
+ * Continues where another worker stopped. Resolves when the pod can be claimed.
+ * @throws {PodRefused} if the cluster refused the pod; the row has then been deleted
  */
 export async function makeWarmPod(worker: PodsContext, row: WarmPod, signal: AbortSignal): Promise<void> {
   const { db, driver, slotOwner, metrics, reach, settings, slots } = worker
@@ -38,8 +38,7 @@ export async function makeWarmPod(worker: PodsContext, row: WarmPod, signal: Abo
 }
 
 /**
- * Deletes a warm pod and its row. The row is deleted first, so that no create can claim a pod that is being
- * deleted.
+ * Deletes the row first, so that no create can claim a pod that is being deleted.
  * @returns false if the row no longer exists
  */
 export async function discardWarmPod(

@@ -1,11 +1,12 @@
 import { readClock } from '../../shared/data/clock.ts'
 import { findByPod } from '../../shared/data/sandbox-pods.ts'
+import { markDestroyed } from '../../shared/data/sandbox-writes.ts'
 import type { SandboxRow } from '../../shared/data/sandboxes.ts'
 import { logRepeatable } from '../../shared/platform/log.ts'
 import type { PodDeath } from '../drivers/driver.ts'
 import { replacePod } from '../pods/claimed-pod.ts'
 import type { PodsContext } from '../pods/context.ts'
-import { destroyAndDeletePod } from '../pods/destroy-and-delete-pod.ts'
+import { finishEnd } from '../pods/end-sandbox.ts'
 import { discardWarmPod } from '../pool/make.ts'
 
 /** Ends the sandbox of each pod that dies. If the watch misses a death, the reconciler finds it. */
@@ -17,8 +18,8 @@ export function watchDeaths(worker: PodsContext): void {
       if (!sandbox || sandbox.destroyed_at || sandbox.pod_uid !== pod.uid) return
       const { reason, detail } = destroyReasonOf(pod.death, sandbox, await readClock(worker.db))
       if (reason !== 'expired' && (await replacePod(worker, sandbox))) return
-      const point = 'reconcile or watch: the row is ended, the pod lives'
-      await destroyAndDeletePod(worker, sandbox.id, reason, detail, point)
+      const ended = await markDestroyed(worker.db, sandbox.id, reason, detail)
+      await finishEnd(worker, sandbox.id, ended, 'reconcile or watch: the row is ended, the pod lives')
     } catch (error) {
       logRepeatable(
         worker.log,
@@ -33,10 +34,7 @@ export function watchDeaths(worker: PodsContext): void {
 /** Maximum difference between the clocks of a node and of PostgreSQL over a sandbox's lifetime. */
 const maxClockSkewMs = 5_000
 
-/**
- * Returns the destroy reason of a sandbox whose pod died. Sandlot never sets a deadline before `expires_at`,
- * so an earlier deadline counts as a failure.
- */
+/** Sandlot never sets a pod's deadline before `expires_at`, so an earlier deadline counts as a failure. */
 export function destroyReasonOf(
   { reason, detail }: PodDeath,
   { expires_at }: Pick<SandboxRow, 'expires_at'>,

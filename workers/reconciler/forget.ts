@@ -1,7 +1,4 @@
-/**
- * Deletes old rows in each reconciler pass. Every statement uses an index and deletes a limited number of
- * rows.
- */
+/** Every statement uses an index and deletes a limited number of rows. */
 import { encodeTime } from 'ulid'
 import { limits } from '../../shared/contract/limits.ts'
 import { readClock } from '../../shared/data/clock.ts'
@@ -12,9 +9,9 @@ import { forgetMetadata } from '../../shared/data/sandbox-writes.ts'
 import { foldSandboxes } from '../../shared/data/usage.ts'
 import type { Context } from '../../shared/platform/context.ts'
 
-/** Maximum number of rows deleted per table in one pass. */
+/** Rows deleted per table and pass. */
 const deleteLimit = 2_000
-/** Maximum number of sandboxes whose usage is merged into totals in one pass. */
+/** Sandboxes whose usage is merged into totals per pass. */
 const foldLimit = 200
 const dayMs = 24 * 60 * 60 * 1000
 

@@ -8,6 +8,7 @@ import { removeDeletedAccounts } from '../../shared/data/accounts.ts'
 import { readClock } from '../../shared/data/clock.ts'
 import { claimReconcilePass } from '../../shared/data/installation.ts'
 import { findIdle, findUnreaped } from '../../shared/data/sandbox-pods.ts'
+import { markDestroyed, markIdle, markOverdue } from '../../shared/data/sandbox-writes.ts'
 import { findSandbox, podOf, type SandboxRow, startOf } from '../../shared/data/sandboxes.ts'
 import { findWarmPods, type WarmPodRow as WarmPod } from '../../shared/data/warm-pods.ts'
 import { withTimeout } from '../../shared/lib/timeout.ts'
@@ -18,12 +19,7 @@ import { makeOrphanReconciler } from '../exec/orphans.ts'
 import { assignPod, replacePod } from '../pods/claimed-pod.ts'
 import type { PodsContext } from '../pods/context.ts'
 import { createPod } from '../pods/create-pod.ts'
-import {
-  destroyAndDeletePod,
-  endIdleAndDeletePod,
-  endOverdueAndDeletePod,
-  reapPod,
-} from '../pods/destroy-and-delete-pod.ts'
+import { finishEnd, reapPod } from '../pods/end-sandbox.ts'
 import { removePod } from '../pods/remove-pod.ts'
 import { discardWarmPod } from '../pool/make.ts'
 import { destroyReasonOf } from './deaths.ts'
@@ -32,7 +28,7 @@ import { deleteExpiredRows } from './forget.ts'
 /** How long a new or destroyed row is left to its job before the reconciler acts. */
 const jobGraceMs = 5_000
 const maxConcurrentActions = 64
-/** Maximum time that a pass waits for its actions. */
+/** How long a pass waits for its actions. The next pass skips actions that are still running. */
 const passMs = 5_000
 
 export type Action =
@@ -56,7 +52,6 @@ export type Action =
 
 type ReconcilerContext = PodsContext & Pick<ExecContext, 'id' | 'activity'>
 
-/** Runs reconciler passes until the signal aborts. A failed pass is logged, and the next pass retries. */
 export async function runReconciler(worker: ReconcilerContext, signal: AbortSignal): Promise<void> {
   const applyActions = makeActionRunner(worker)
   const endOrphans = makeOrphanReconciler(worker)
@@ -104,9 +99,7 @@ async function reconcile(
   stopTimer()
 }
 
-/**
- * @param pods undefined if the cluster is unreachable. Expired sandboxes are ended even then
- */
+/** @param pods undefined if the cluster is unreachable; expired sandboxes are ended even then */
 export function planActions(
   rows: readonly SandboxRow[],
   pods: readonly PodState[] | undefined,
@@ -133,8 +126,8 @@ export function planActions(
 const missingPodOf = (action: Action) => ('missingPod' in action ? action.missingPod : undefined)
 
 /**
- * Removes actions for pods that were missing but are alive in this list. Without a list, removes all actions
- * for missing pods.
+ * Removes actions for missing pods that are alive in this list. Without a list, removes all actions for
+ * missing pods.
  */
 export function omitFoundPods(actions: readonly Action[], pods: readonly PodState[] | undefined): Action[] {
   const living = pods && new Set(pods.filter(({ death }) => !death).map(({ name }) => name))
@@ -174,8 +167,8 @@ function decideRow(
 }
 
 /**
- * Plans the end of idle sandboxes. Records this worker's own activity first, and returns no actions while
- * other workers' recorded activity may be out of date.
+ * Records this worker's own activity first, because the worker may have been frozen. Plans nothing while other
+ * workers' recorded activity may be out of date.
  */
 async function planIdle({ db, activity }: ReconcilerContext): Promise<Action[]> {
   await activity.record(db)
@@ -196,10 +189,6 @@ async function listPods({
   }
 }
 
-/**
- * Returns a function that runs the actions of one pass and waits up to {@link passMs} for them to finish. The
- * next pass skips actions that are still running.
- */
 function makeActionRunner(worker: PodsContext): (actions: Action[]) => Promise<void> {
   const limit = pLimit(maxConcurrentActions)
   const running = new Map<string, Promise<void>>()
@@ -229,19 +218,19 @@ function makeActionRunner(worker: PodsContext): (actions: Action[]) => Promise<v
   }
 }
 
-/** Applies an action. Every action first reads its row again. */
+/** Every action first reads its row again. */
 async function applyAction(worker: PodsContext, action: Action): Promise<void> {
   switch (action.kind) {
     case 'create':
       return await createPod(worker, action.sandboxId)
     case 'delete':
-      return void (await reapPod(worker, action.sandboxId))
+      return await reapPod(worker, action.sandboxId)
     case 'end':
       return await endSandbox(worker, action)
     case 'assign':
       return await assignPod(worker, action.sandboxId)
     case 'replace':
-      return await replaceMissingPod(worker, action)
+      return await replaceUnusedPod(worker, action.sandboxId)
     case 'discard':
       return void (await discardWarmPod(worker, action.pod))
     case 'delete stray':
@@ -249,24 +238,18 @@ async function applyAction(worker: PodsContext, action: Action): Promise<void> {
   }
 }
 
-async function replaceMissingPod(
-  worker: PodsContext,
-  { sandboxId, missingPod }: Action & { kind: 'replace' },
-): Promise<void> {
+async function replaceUnusedPod(worker: PodsContext, sandboxId: string): Promise<void> {
   const row = await findSandbox(worker.db, sandboxId)
-  if (row && podOf(row).name === missingPod) await replacePod(worker, row)
+  if (row) await replacePod(worker, row)
 }
 
-async function endSandbox(worker: PodsContext, action: Action & { kind: 'end' }) {
-  const { sandboxId, reason, detail, missingPod } = action
-  if (missingPod !== undefined) {
-    // The sandbox may already have another pod.
-    const row = await findSandbox(worker.db, sandboxId)
-    if (!row || podOf(row).name !== missingPod) return
+async function endSandbox(worker: PodsContext, { sandboxId, reason, detail }: Action & { kind: 'end' }) {
+  const { db } = worker
+  const mark = () => {
+    if (reason === 'idle') return markIdle(db, sandboxId)
+    // Without a detail, only the row's times were compared, and they may have changed.
+    if (reason === 'expired' && detail === null) return markOverdue(db, sandboxId)
+    return markDestroyed(db, sandboxId, reason, detail)
   }
-  const point = 'reconcile or watch: the row is ended, the pod lives'
-  // Without a detail, only the row's times were compared, and they may have changed.
-  if (reason === 'idle') await endIdleAndDeletePod(worker, sandboxId, point)
-  else if (reason === 'expired' && detail === null) await endOverdueAndDeletePod(worker, sandboxId, point)
-  else await destroyAndDeletePod(worker, sandboxId, reason, detail, point)
+  await finishEnd(worker, sandboxId, await mark(), 'reconcile or watch: the row is ended, the pod lives')
 }

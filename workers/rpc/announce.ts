@@ -51,7 +51,7 @@ export async function announce({ id, redis, driver, log, settings }: Announced, 
   await withTimeout(firstMs, first.promise)
 
   return {
-    /** Announces that the worker is draining. It remains registered, so its commands do not count as lost. */
+    /** The draining worker remains registered, so that its commands do not count as lost. */
     async drain() {
       isDraining = true
       await register()

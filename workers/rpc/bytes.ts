@@ -2,15 +2,13 @@ import type { Readable, Writable } from 'node:stream'
 import { untilAny } from '../../shared/lib/until-any.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 
-/** Writes to a stream. Resolves when the stream can accept more data or is closed. */
+/** Resolves when the stream can accept more data or is closed. */
 export async function write(out: Writable, text: string | Buffer): Promise<void> {
   if (out.destroyed || out.write(text)) return
   await untilAny(out, ['drain', 'close'])
 }
 
-/**
- * Iterates over a request body. If the caller stops early, the connection stays open for an error response.
- */
+/** If the caller stops early, the connection stays open for an error response. */
 export const bytesOfBody = (body: Readable): AsyncIterable<Buffer> =>
   body.iterator({ destroyOnReturn: false })
 

@@ -9,10 +9,7 @@ import {
   type Streams,
 } from '../../shared/rpc/calls.ts'
 
-/**
- * Reports whether the API is still waiting for the response. Resolves with false if the API has disconnected,
- * or may consider this worker lost after an event-loop stall.
- */
+/** Resolves with false if the API has disconnected, or may consider this worker lost after a stall. */
 export type IsAwaited = () => Promise<boolean>
 
 export interface Wire {
@@ -32,10 +29,7 @@ export type CallHandler<N extends CallName, Worker> = (
   wire: Wire,
 ) => Promise<Calls[N]['result']>
 
-/**
- * Resolves with the response if it is JSON.
- * @throws {Problem} which is sent to the client, unless the response has begun
- */
+/** Resolves with the response if it is JSON. @throws {Problem} for the client */
 export type StreamHandler<N extends StreamCallName, Worker> = (
   args: Streams[N]['args'],
   worker: Worker,
@@ -53,9 +47,9 @@ export interface Opened {
   abandon?(): void
 }
 
-/** WebSocket handlers by path. @throws {Problem} if the connection is refused */
+/** By path. @throws {Problem} if the connection is refused */
 export type SocketHandlers<Worker> = Record<string, (worker: Worker, args: never) => Promise<Opened>>
 
-/** Parses the RPC's arguments from a header, because the body contains the client's data. */
+/** The arguments are in a header, because the body contains the client's data. */
 export const argsOf = (request: IncomingMessage): unknown =>
   JSON.parse(Buffer.from(String(request.headers[argsHeader]), 'base64url').toString('utf8'))

@@ -1,4 +1,3 @@
-/** Headers, batch size and keep-alive of all streams of server-sent events. */
 import type { Writable } from 'node:stream'
 
 export const eventHeaders = {
@@ -10,7 +9,7 @@ export const eventHeaders = {
 
 const keepAliveMs = 10_000
 export const comment = ':\n\n'
-/** Size at which a batch of events is written. It is roughly the maximum size of an item in an output log. */
+/** A batch of events is written at this size, which is roughly that of the largest item in an output log. */
 export const maxBatchLength = 32 * 1024
 
 /** Writes a comment every 10 s. @returns a function that stops the comments */

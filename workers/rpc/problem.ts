@@ -1,10 +1,7 @@
 import { isOutage, Problem, unavailable } from '../../shared/platform/problem.ts'
 import { type CallProblem, execElsewhere } from '../../shared/rpc/calls.ts'
 
-/**
- * Thrown if the command with this Idempotency-Key is running on a different worker. The API then calls that
- * worker.
- */
+/** The command with this Idempotency-Key is running on a different worker. The API then calls that worker. */
 export class ExecElsewhere extends Error {
   readonly code = execElsewhere
   readonly known: { id: string; workerId: string }
@@ -15,7 +12,7 @@ export class ExecElsewhere extends Error {
   }
 }
 
-/** Converts an error to an RPC's error response. Omits the message of an internal error. */
+/** Omits the message of an internal error. */
 export function problemOf(error: unknown): { status: number; body: CallProblem } {
   if (error instanceof ExecElsewhere) {
     const members = { exec_id: error.known.id, worker_id: error.known.workerId }

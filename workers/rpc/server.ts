@@ -1,4 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import { createServer } from 'node:https'
+import type { Duplex } from 'node:stream'
 import { json } from 'node:stream/consumers'
 import { limits } from '../../shared/contract/limits.ts'
 import { withTimeout } from '../../shared/lib/timeout.ts'
@@ -19,10 +21,42 @@ import {
   problemHeader,
   type StreamCallName,
 } from '../../shared/rpc/calls.ts'
+import { acceptCallsTo } from '../../shared/rpc/channel.ts'
+import { answer as respond } from '../../shared/rpc/internal-server.ts'
 import type { Activity } from './activity.ts'
 import { argsOf, type CallHandlers, type SocketHandlers, type StreamHandler, type Wire } from './call.ts'
 import { isFault, problemOf } from './problem.ts'
 import { isAttachment, takeWebSocket } from './websockets.ts'
+
+const handshakeMs = 5_000
+
+/** A listener for RPCs. {@link CallServer} handles the requests. */
+export function openChannel(workerId: string, secrets: readonly string[]) {
+  const options = {
+    ...acceptCallsTo(workerId, secrets),
+    handshakeTimeout: handshakeMs,
+    // A streamed body may last until its sandbox is destroyed.
+    requestTimeout: 0,
+  }
+  const server = createServer(options, (request, response) => {
+    if (!limitRequest(request, response)) return
+    // Liveness checks use TLS, which proves that this worker sent the response.
+    const isHealthCheck = request.url === '/healthz'
+    respond(response, isHealthCheck ? 200 : 404, { status: isHealthCheck ? 'ok' : 'not found' })
+  })
+  const open = new Set<Duplex>()
+  server.on('connection', (socket) => {
+    open.add(socket)
+    socket.on('close', () => open.delete(socket))
+  })
+  return {
+    server,
+    close() {
+      server.close()
+      for (const socket of open) socket.destroy()
+    },
+  }
+}
 
 type ServerContext = Pick<Context, 'memoryBudget' | 'log' | 'settings'> & { activity: Activity }
 
@@ -98,9 +132,7 @@ export class CallServer<Worker extends ServerContext> {
   }
 }
 
-/**
- * Reserves memory for an RPC. If the account exceeds a limit, sends an error response and returns undefined.
- */
+/** If the account exceeds a limit, sends an error response and returns undefined. */
 function holdCall(
   { memoryBudget }: ServerContext,
   { url = '', headers }: IncomingMessage,
@@ -130,10 +162,7 @@ const passive = new Set<HandlerName>(['getExec', 'runningPids'])
 
 const aboutCommands = new Set<HandlerName>(['getExec', 'stopExec', 'followExec', 'writeStdin', 'readOutput'])
 
-/**
- * Handles an RPC and sends the response. If an error occurs after the response has begun, closes the
- * connection.
- */
+/** If an error occurs after the response has begun, closes the connection. */
 async function answer<Worker extends ServerContext>(
   worker: Worker,
   name: HandlerName,

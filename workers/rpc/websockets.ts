@@ -16,9 +16,9 @@ export const isAttachment = ({ url }: IncomingMessage): boolean => url === attac
 
 const maxFragments = 8
 const maxBufferedReads = 256
-/** Maximum size of a read from a TLS socket. Each fragment of a message can keep an entire read in memory. */
+/** Maximum read from a TLS socket. Each fragment of a message can keep an entire read in memory. */
 const readBytes = 16 * 1024
-/** Memory overhead of a read, in addition to its content. */
+/** Memory of a read besides its content. */
 const readOverheadBytes = 512
 /** Maximum amount of data that Node and ws can have buffered when a socket is paused. */
 const pausedBytes = 64 * 1024

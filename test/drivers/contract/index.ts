@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe } from 'vitest'
 import type { Pod } from '../../../workers/drivers/driver.ts'
 import { describeConcurrently } from '../../support/describe-concurrently.ts'
-import { patient } from '../../support/eventually.ts'
+import { untilReady } from '../processes.ts'
 import { newSandboxId, ofSandbox } from '../requests.ts'
 import { describeIsolation } from './isolation.ts'
 import type { Contract, OpenDriver } from './parts.ts'
@@ -32,9 +32,9 @@ export function describeDriver(
         image: opened.image,
         deadlineSeconds,
       }),
-      async createReady(sandboxId = newSandboxId(), deadlineSeconds) {
-        const created = await opened.driver.create(contract.request(sandboxId, deadlineSeconds))
-        await opened.driver.ready(created, AbortSignal.timeout(patient(60_000)))
+      async createReady(sandboxId = newSandboxId()) {
+        const created = await opened.driver.create(contract.request(sandboxId))
+        await untilReady(opened.driver, created)
         return created
       },
       isWhole,

@@ -13,7 +13,7 @@ export interface Contract {
   /** The driver under test, and a shared sandbox. Only available while tests run. */
   opened(): OpenDriver & { pod: Pod }
   request(sandboxId: string, deadlineSeconds?: number): PodRequest
-  createReady(sandboxId?: string, deadlineSeconds?: number): Promise<Pod>
+  createReady(sandboxId?: string): Promise<Pod>
   /** False in the gate on a cluster, which skips memory limits and code outside the driver. */
   isWhole: boolean
   /** A value in the driver's environment that must not reach sandboxes. */

@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { podName } from '../../../shared/data/ids.ts'
 import { type Driver, DriverUnavailable, type Pod, PodGone } from '../../../workers/drivers/driver.ts'
 import { eventually, patient } from '../../support/eventually.ts'
-import { collect, run, shell } from '../processes.ts'
+import { collect, run, shell, untilReady } from '../processes.ts'
 import { newSandboxId, ofNobody } from '../requests.ts'
 import type { Contract } from './parts.ts'
 
@@ -17,17 +17,10 @@ export function describePods(contract: Contract): void {
     })
     const { names, find, createWarmPod } = inspectPods(contract)
 
-    test('a driver responds to a ping', async () => {
-      await driver.ping()
-    })
-
-    test('a driver names the pod after its sandbox', () => {
-      expect(pod.name).toBe(podName(pod.sandboxId!))
-    })
-
     test('a driver finds an existing pod again', async () => {
-      const again = await driver.create(contract.request(pod.sandboxId!))
-      expect(again).toEqual(pod)
+      await driver.ping()
+      expect(pod.name).toBe(podName(pod.sandboxId!))
+      expect(await driver.create(contract.request(pod.sandboxId!))).toEqual(pod)
     })
 
     test('concurrent creates of the same sandbox create only one pod', async () => {
@@ -129,7 +122,7 @@ export function describePods(contract: Contract): void {
       })
 
       test('warm pods have the same fingerprint only if they have the same settings', () => {
-        const print = (deadlineSeconds: number) => driver.fingerprint({ image: image, deadlineSeconds })
+        const print = (deadlineSeconds: number) => driver.fingerprint({ image, deadlineSeconds })
         expect(print(600)).toBe(print(600))
         expect(print(600)).not.toBe(print(601))
       })
@@ -137,7 +130,6 @@ export function describePods(contract: Contract): void {
   })
 }
 
-/** Concurrent, because the tests mostly wait. */
 export function describeDeadlines(contract: Contract): void {
   describe('pods at their deadline', { concurrent: true }, () => {
     let driver: Driver
@@ -149,15 +141,15 @@ export function describeDeadlines(contract: Contract): void {
     test('a pod ends at its deadline even if the driver that created it has been closed', async () => {
       const other = await contract.open()
       const doomed = await other.driver.create(contract.request(newSandboxId(), 15))
-      await other.driver.ready(doomed, AbortSignal.timeout(patient(60_000)))
+      await untilReady(other.driver, doomed)
       await other.close()
       const isDead = async () => {
-        const found = (await driver.list()).find((each) => each.name === doomed.name)
+        const found = await find(doomed)
         return !found || found.death !== undefined
       }
       expect(await isDead()).toBe(false)
       await eventually(isDead, 60_000)
-      const found = (await driver.list()).find((each) => each.name === doomed.name)
+      const found = await find(doomed)
       if (found) expect(found.death?.reason).toBe('expired')
       await expect(driver.start(doomed, ['true'])).rejects.toThrow(PodGone)
       await driver.delete(doomed)
@@ -185,10 +177,10 @@ function inspectPods({ opened }: Contract) {
   return {
     names: async () => (await list()).map((each) => each.name),
     find: async ({ uid }: Pod) => (await list()).find((each) => each.uid === uid),
-    async createWarmPod(deadlineSeconds = 600) {
+    async createWarmPod() {
       const { driver, image } = opened()
-      const made = await driver.create({ ...ofNobody(), image, deadlineSeconds })
-      await driver.ready(made, AbortSignal.timeout(patient(60_000)))
+      const made = await driver.create({ ...ofNobody(), image, deadlineSeconds: 600 })
+      await untilReady(driver, made)
       return made
     },
   }

@@ -1,12 +1,7 @@
 /**
- * Implements Kubernetes' WebSocket protocol for a pod's streams. The first byte of each message is its
- * channel number.
+ * Kubernetes' WebSocket protocol for a pod's streams. The first byte of each message is its channel number.
  *
- * The client library's stream classes are unsuitable: they buffer output without limit, and never end when
- * the connection breaks.
- *
- * Every process has its own connection. Opening a connection takes only 5 ms, because it resumes an earlier
- * TLS session.
+ * The client library's stream classes buffer output without limit, and never end when the connection breaks.
  */
 import { Writable } from 'node:stream'
 import type WebSocket from 'ws'
@@ -21,7 +16,7 @@ import { type ClusterConnection, driverUnavailable, type Failure, readStatus } f
 const bufferBytes = 256 * 1024
 const frameBytes = 64 * 1024
 const inputChannel = 0
-/** Frame rate limit per pod. Every write by a program in the pod arrives as a frame. */
+/** Limit per pod. Every write by a program in the pod arrives as a frame. */
 const frameLimit = new TokenBuckets({ perSecond: 10_000, burst: 10_000 })
 
 export interface Protocol {
@@ -41,12 +36,7 @@ export interface PodProcess extends Process {
   abandon(why: string): void
 }
 
-/**
- * Resolves when the API server has accepted the connection.
- * @throws {PodGone} if the pod does not exist
- * @throws {DriverUnavailable} if the connection was refused, or not accepted within
- *   `livenessTimeouts.cluster`
- */
+/** Resolves when the API server has accepted the connection. @throws {PodGone} if the pod does not exist */
 export async function openChannels(
   connection: ClusterConnection,
   { namespace, pod, subresource }: { namespace: string; pod: string; subresource: string },
@@ -148,10 +138,7 @@ function attach(socket: WebSocket, protocol: Protocol, pingEveryMs: number): Pod
   }
 }
 
-/**
- * Returns a stream for stdin. A write completes when its bytes have left this process, so a slow reader slows
- * the writer down.
- */
+/** Each write completes when its bytes have left this process, so that a slow reader blocks the writer. */
 function input(socket: WebSocket, protocol: Protocol, wrote: (bytes: number) => void): Writable {
   const send = (chunk: Buffer, done: (error?: Error | null) => void) => {
     const part = chunk.subarray(0, frameBytes)
@@ -169,7 +156,7 @@ function input(socket: WebSocket, protocol: Protocol, wrote: (bytes: number) => 
     write: (chunk, _encoding, done) => send(chunk, done),
     final: (done) => protocol.endInput(socket, done),
   })
-  // A process may exit without reading its input. The writer receives the error from its write.
+  // A process may exit without reading its input. Each write reports its own error.
   stdin.on('error', () => {})
   return stdin
 }

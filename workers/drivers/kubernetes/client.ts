@@ -13,8 +13,8 @@ import { ClusterMisconfigured, DriverUnavailable } from '../driver.ts'
 import { runClusterHint } from './policies.ts'
 
 /**
- * A connection to a cluster, whose API clients share a connection pool and have timeouts. By default, the
- * client library opens a connection for every request and waits forever.
+ * Gives all API clients a shared connection pool and timeouts. By default, the client library opens a
+ * connection for every request and waits forever.
  */
 export class ClusterConnection extends KubeConfig {
   #pool: Dispatcher | undefined
@@ -42,14 +42,14 @@ export class ClusterConnection extends KubeConfig {
     if (server === undefined || server.includes('undefined')) {
       throw new SettingsError(
         path === undefined
-          ? 'KUBECONFIG is not set, and this process does not run in a Kubernetes pod.'
+          ? 'KUBECONFIG is not set, and this process is not running in a Kubernetes pod.'
           : 'The kubeconfig has no current context, or its current context does not specify a cluster.',
       )
     }
     return connection
   }
 
-  /** Authenticates a request. Every generated client and watch calls this method first. */
+  /** Every generated client and every watch calls this method before a request. */
   override async applySecurityAuthentication(request: RequestContext): Promise<void> {
     const options: RequestOptions = {}
     await this.applyToHTTPSOptions(options)
@@ -68,10 +68,7 @@ export class ClusterConnection extends KubeConfig {
     await this.#pool?.destroy()
   }
 
-  /**
-   * Reloads the kubeconfig, unless it is unreadable or belongs to a different cluster.
-   * @returns whether a new credential was loaded
-   */
+  /** Returns false if the kubeconfig is unchanged, is unreadable, or belongs to a different cluster. */
   async reload(): Promise<boolean> {
     const text = this.#path && (await readFile(this.#path, 'utf8').catch(() => undefined))
     if (!text || text === this.#text) return false
@@ -89,7 +86,7 @@ export class ClusterConnection extends KubeConfig {
     return true
   }
 
-  /** Returns when the credential expires, or undefined if it is not a token or does not expire. */
+  /** Returns undefined if the credential is not a token or never expires. */
   readExpiry(): Date | undefined {
     const [, payload] = this.getCurrentUser()?.token?.split('.') ?? []
     if (!payload) return undefined
@@ -104,7 +101,7 @@ export class ClusterConnection extends KubeConfig {
   async #openPool(request: RequestContext, options: RequestOptions): Promise<Dispatcher> {
     const cluster = this.getCurrentCluster()
     if (cluster?.proxyUrl) {
-      // Uses the library's proxy agent, which supports all kinds of proxies, but creates the agent only once.
+      // The library's proxy agent supports all kinds of proxies. It is created only once here.
       await super.applySecurityAuthentication(request)
       const dispatcher = request.getDispatcher()
       if (dispatcher) return dispatcher
@@ -132,7 +129,7 @@ export interface Failure {
   message: string
 }
 
-/** Describes an error. The client library's own error message would expose request headers. */
+/** The client library's own error messages would expose request headers. */
 export function readFailure(error: unknown): Failure {
   if (error instanceof ApiException) return { code: error.code, ...readStatus(error.body, error.code) }
   const { cause, name, message, statusCode } = error as Error & { statusCode?: number; cause?: Error }
@@ -140,7 +137,7 @@ export function readFailure(error: unknown): Failure {
   return { code: statusCode, reason: '', message: cause?.message || message || String(error) }
 }
 
-/** Reads the reason and message from a Kubernetes Status object. Any other text is quoted in the message. */
+/** Reads a Kubernetes Status object. Any other text becomes the message. */
 export function readStatus(body: unknown, code: number): Omit<Failure, 'code'> {
   let status = body
   if (typeof body === 'string') {

@@ -1,6 +1,6 @@
 /**
- * Finds the reason for a pod's death. Kubernetes reports it in four places in the pod's status, which may
- * contradict each other, so the most specific place is checked first.
+ * Finds the reason for a pod's death. A pod's status has four places for the reason, which can contradict
+ * each other, so the most specific place is checked first.
  */
 import type { V1ContainerStatus, V1Pod } from '@kubernetes/client-node'
 import type { PodDeath } from '../driver.ts'
@@ -43,9 +43,7 @@ function podReason(pod: V1Pod): PodDeath | undefined {
   return failed(reason)
 }
 
-/**
- * Returns the death of a pod that the cluster itself has terminated, for example by eviction or preemption.
- */
+/** The cluster itself has terminated the pod, for example by eviction or preemption. */
 function disruption(pod: V1Pod): PodDeath | undefined {
   const target = pod.status?.conditions?.find(({ type }) => type === 'DisruptionTarget')
   if (target?.status !== 'True') return
@@ -65,10 +63,7 @@ function outOfMemory(container?: V1ContainerStatus): PodDeath | undefined {
   if (container?.state?.terminated?.reason === 'OOMKilled') return failed('OOMKilled')
 }
 
-/**
- * Returns the death of a pod whose container was restarted. A container restarts only if the pod was changed,
- * and a restart ends the sandbox's processes.
- */
+/** A container restarts only if the pod was changed, and a restart ends the sandbox's processes. */
 function restart(container?: V1ContainerStatus): PodDeath | undefined {
   if (container?.restartCount) return failed(`Changed: its container was restarted from ${container.image}`)
 }
@@ -99,9 +94,7 @@ const fatalReasons = new Set([
   'RunContainerError',
 ])
 
-/**
- * Returns the death of a pod that can never start. Kubernetes would retry forever, but a client is waiting.
- */
+/** Kubernetes would retry these failures forever, but a client is waiting. */
 function neverStarts(container?: V1ContainerStatus): PodDeath | undefined {
   const waiting = container?.state?.waiting
   if (waiting?.reason && fatalReasons.has(waiting.reason)) {

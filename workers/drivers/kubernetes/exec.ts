@@ -48,9 +48,8 @@ const unprovenSuccess = 'its exit code did not arrive; the connection may have b
 const terminalProtocol = execProtocol('v4.channel.k8s.io', readExit, (_, done) => done())
 
 /**
- * Returns a shell command that sets up a terminal. With `iutf8`, a backspace erases a complete UTF-8
- * character. A `stty` without `iutf8` support rejects the entire command, so the script then runs `stty`
- * again without it.
+ * With `iutf8`, a backspace erases a complete UTF-8 character. A `stty` that does not support `iutf8` rejects
+ * all of its arguments, so `stty` then runs again without `iutf8`.
  */
 const setTerminal = ({ rows, columns }: TerminalSize): string => {
   const size = `rows ${rows} cols ${columns} 2>/dev/null`
@@ -58,8 +57,8 @@ const setTerminal = ({ rows, columns }: TerminalSize): string => {
 }
 
 /**
- * Wraps an argv in a shell that unsets the API server's address, which the kubelet adds to every container.
- * `exec` keeps the pid, so the process leads its own process group.
+ * Unsets the API server's address, which the kubelet adds to every container. `exec` keeps the pid, so that
+ * the process leads its own process group.
  */
 export const wrap = (argv: readonly string[], { tty }: StartOptions = {}): string[] => [
   '/bin/sh',
@@ -72,11 +71,8 @@ export const wrap = (argv: readonly string[], { tty }: StartOptions = {}): strin
 ]
 
 /**
- * Starts a process in a pod. Without a terminal, exit code 0 is reported as `lost`, because Kubernetes can
- * also report 0 for a broken connection.
- *
- * If the container is not running, the process ends as `lost` with the cluster's message; with a terminal,
- * the call rejects instead.
+ * If the container is not running, a process without a terminal ends as `lost` with the cluster's message,
+ * and the start of a process with a terminal rejects.
  *
  * Known behavior of containerd 1.6 and the kubelet, and how to avoid it:
  * - The exit of a process with more than 128 KiB of unread input is never reported (`kubectl exec` hangs
@@ -85,10 +81,9 @@ export const wrap = (argv: readonly string[], { tty }: StartOptions = {}): strin
  *   be lost (containerd#8557). Keep such a process waiting until its output has been read.
  * - If input or EOF arrives after the runtime has closed its side, the kubelet breaks the connection
  *   immediately, and a status in transit is lost (3 of 1,400). Let the process read its input to the end.
- * - EOF might never reach the process unless a byte precedes it (2 of 6,200 on a busy node, none of 6,200
+ * - EOF might never reach the process unless a byte precedes EOF (2 of 6,200 on a busy node, none of 6,200
  *   with a byte first). The shim's FIFO reader blocks forever if it opens the FIFO after both writers have
- *   closed it. Write a byte first.
- * @throws the same errors as {@link openChannels}
+ *   closed the FIFO. Write a byte first.
  */
 export async function openExec(
   connection: ClusterConnection,

@@ -1,14 +1,9 @@
-/**
- * Follows all objects of one kind with a list and a watch. If a broken watch cannot be resumed, all objects
- * are listed again.
- */
 import { addAbortListener } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type KubernetesObject, Watch } from '@kubernetes/client-node'
 import type { Logger } from '../../../shared/platform/log.ts'
 import { type ClusterConnection, isSetupProblem, readFailure } from './client.ts'
 
-const relistIntervalMs = 10 * 60_000
 /** How long the server keeps a watch open. Must be less than the 30 s that the client waits for data. */
 const watchSeconds = 25
 const backoffMs = { min: 100, max: 5_000 }
@@ -24,7 +19,10 @@ interface FollowedKind<Item extends KubernetesObject> {
   signal: AbortSignal
 }
 
-/** @returns a function that reports whether the watch is running */
+/**
+ * Lists all objects of one kind and then watches them. Lists them again if a broken watch cannot be resumed.
+ * @returns a function that reports whether the watch is running
+ */
 export function follow<Item extends KubernetesObject>(followed: FollowedKind<Item>): () => boolean {
   const { what, list, log, signal } = followed
   let isLive = false
@@ -35,8 +33,7 @@ export function follow<Item extends KubernetesObject>(followed: FollowedKind<Ite
     while (!signal.aborted) {
       try {
         let version = await list()
-        const until = performance.now() + relistIntervalMs
-        while (version !== '' && performance.now() < until && !signal.aborted) {
+        while (version !== '' && !signal.aborted) {
           isLive = true
           version = await listen(followed, version)
           backoff = backoffMs.min

@@ -3,7 +3,6 @@ import type { Duplex } from 'node:stream'
 import { CoreV1Api } from '@kubernetes/client-node'
 import { withTimeout } from '../../../shared/lib/timeout.ts'
 import type { LivenessTimeouts } from '../../../shared/platform/liveness-timeouts.ts'
-import type { Logger } from '../../../shared/platform/log.ts'
 import {
   type Driver,
   type DriverOptions,
@@ -30,7 +29,6 @@ import {
   report,
 } from './lifecycle.ts'
 import { buildPod } from './manifest.ts'
-import { examineNodes } from './nodes.ts'
 import { openPort } from './port.ts'
 import { watchSetup } from './setup.ts'
 import { listPods, PodWatch, presentPod } from './watch.ts'
@@ -44,13 +42,12 @@ export class KubernetesDriver implements Driver {
   private readonly connection: ClusterConnection
   private readonly cluster: Cluster
   private readonly dead = new Set<string>()
-  /** Running processes and open port connections by pod UID. The key is undefined if the UID is unknown. */
+  /** Running processes and port connections, by pod UID if the UID is known. */
   private readonly processes = new Map<string | undefined, Set<PodProcess>>()
   private isClosed = false
 
   /**
-   * Opens the driver. An unreachable cluster is not an error, so that a worker can start before the cluster
-   * does.
+   * An unreachable cluster is not an error, so that a worker can start before the cluster does.
    * @throws {SettingsError} if the kubeconfig is missing or cannot be used
    */
   constructor({ settings, installationId, log }: DriverOptions) {
@@ -63,23 +60,9 @@ export class KubernetesDriver implements Driver {
     this.connection = ClusterConnection.open(kubernetes.kubeconfig, livenessTimeouts)
     const api = this.connection.makeApiClient(CoreV1Api)
     const watch = new PodWatch(this.connection, namespace, installationId, log)
-    watch.onEnd((uid) => this.abandonProcesses(uid))
-    void warnOfNodes(this.connection, sandbox.pids, log)
-    const exec: Cluster['exec'] = (pod, argv) => this.exec(pod, argv)
+    watch.onEnd = (uid) => this.abandonProcesses(uid)
     const setup = watchSetup(this.connection, settings, installationId, log)
-    const polled = new Set<string>()
-    this.cluster = {
-      api,
-      namespace,
-      installationId,
-      sandbox,
-      livenessTimeouts,
-      setup,
-      watch,
-      log,
-      exec,
-      polled,
-    }
+    this.cluster = { api, namespace, installationId, sandbox, setup, watch, log, polled: new Set() }
   }
 
   async ping(): Promise<void> {
@@ -102,7 +85,10 @@ export class KubernetesDriver implements Driver {
   assign: Driver['assign'] = (pod, to) => assignClusterPod(this.cluster, pod, to)
   ready: Driver['ready'] = (pod, signal, trial) => awaitReady(this.cluster, pod, signal, trial)
   delete: Driver['delete'] = (pod) => deleteClusterPod(this.cluster, pod)
-  watch: Driver['watch'] = (onDeath) => this.cluster.watch.onDeath(onDeath)
+
+  watch: Driver['watch'] = (onDeath) => {
+    this.cluster.watch.onDeath = onDeath
+  }
 
   fingerprint(request: Pick<PodRequest, 'image' | 'deadlineSeconds'>): string {
     const { installationId, sandbox } = this.cluster
@@ -184,18 +170,5 @@ export class KubernetesDriver implements Driver {
     setTimeout(() => {
       for (const process of affected) process.abandon('the pod is no longer running')
     }, exitReportMs).unref()
-  }
-}
-
-/**
- * Warns of missing process and file limits. Does nothing if this credential, like the one from `npm run
- * cluster`, cannot read the nodes' settings.
- */
-async function warnOfNodes(connection: ClusterConnection, pids: number, log: Logger): Promise<void> {
-  try {
-    for (const gap of await examineNodes(connection, pids)) log.warn(gap)
-  } catch (error) {
-    const message = 'could not check the process and file limits of the nodes; `npm run cluster` checks them'
-    log.info({ why: readFailure(error).message }, message)
   }
 }

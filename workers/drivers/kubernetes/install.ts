@@ -28,17 +28,10 @@ export interface ClusterOptions {
   report?: (line: string) => void
 }
 
-/**
- * Requested lifetime of the credential; a cluster may grant a shorter one. To revoke a leaked kubeconfig,
- * delete the service account.
- */
+/** A cluster may grant a shorter lifetime. To revoke a leaked kubeconfig, delete the service account. */
 const tokenSeconds = 365 * 24 * 3600
 
-/**
- * Creates missing objects and corrects those that differ.
- * @returns the contents of a kubeconfig for the workers
- * @throws {Error} with the cluster's message
- */
+/** Creates missing objects and corrects those that differ. Returns a kubeconfig for the workers. */
 export async function installCluster(
   options: ClusterOptions,
 ): Promise<{ kubeconfig: string; expires: Date }> {
@@ -77,9 +70,7 @@ async function mintKubeconfig(admin: ClusterConnection, namespace: string) {
   return { kubeconfig: config.exportConfig(), expires: status!.expirationTimestamp! }
 }
 
-/**
- * Finds the cluster's own public addresses, which the network policy's rules for private ranges do not cover.
- */
+/** The network policy's rules for private ranges do not cover a cluster's public addresses. */
 async function findPublicRanges(
   connection: ClusterConnection,
   report: (line: string) => void,
@@ -187,9 +178,7 @@ export async function findGaps(kubeconfig: string, pids: number): Promise<string
   }
 }
 
-/**
- * Writes a file that only its owner can read. The old file is replaced only after the new one is complete.
- */
+/** Replaces the old file only after the new one is complete. */
 async function writeAtomically(path: string, text: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true })
   await writeFile(`${path}.new`, text, { mode: 0o600, flush: true })

@@ -61,10 +61,7 @@ function findGap({ spec: found }: V1NetworkPolicy, { spec: made }: V1NetworkPoli
     return 'allows sandboxes to reach addresses that must be blocked'
 }
 
-/**
- * Reports whether a rule allows no more than the expected rules. A rule without peers allows all addresses,
- * and a peer without an IP block allows pods.
- */
+/** A rule without peers allows all addresses, and a peer without an IP block allows pods. */
 const isWithin = ({ to }: V1NetworkPolicyEgressRule, made: readonly V1NetworkPolicyEgressRule[]) =>
   (to ?? []).length > 0 &&
   to!.every(({ ipBlock }) =>
@@ -77,15 +74,12 @@ const isWithin = ({ to }: V1NetworkPolicyEgressRule, made: readonly V1NetworkPol
       ),
   )
 
-/** Reports whether a policy allows any connection. A policy without rules only denies connections. */
+/** A policy without rules only denies connections. */
 const opens = ({ spec: { policyTypes = [], ingress = [], egress = [] } = {} }: V1NetworkPolicy) =>
   (ingress.length > 0 && policyTypes.includes('Ingress')) ||
   (egress.length > 0 && policyTypes.includes('Egress'))
 
-/**
- * Reports whether a selector may match sandbox pods. A selector on the sandbox label counts as a match,
- * because real sandboxes and the trial pod have different values.
- */
+/** A selector on the sandbox label counts as a match, because the trial pod has no sandbox's label. */
 function mayApply({ matchLabels = {}, matchExpressions = [] }: V1LabelSelector = {}, pod: V1Pod): boolean {
   const labels = pod.metadata?.labels ?? {}
   const all = [
@@ -110,15 +104,15 @@ export function compareLabels(labels: Record<string, string> = {}): Difference[]
 }
 
 export function comparePod(sent: V1Pod, accepted: V1Pod): Difference[] {
-  const changes = [
-    sent.spec?.runtimeClassName === accepted.spec?.runtimeClassName ? [] : ['spec.runtimeClassName'],
+  const fieldsOf = ({ spec, metadata }: V1Pod): Record<string, unknown> => ({
+    'spec.runtimeClassName': spec?.runtimeClassName,
     // A cluster without support for user namespaces drops this field.
-    sent.spec?.hostUsers === accepted.spec?.hostUsers ? [] : ['spec.hostUsers'],
-    sent.metadata?.labels?.[labelNames.role] === accepted.metadata?.labels?.[labelNames.role]
-      ? []
-      : [labelNames.role],
-  ].flat()
-  return changes.map((field) => ({
+    'spec.hostUsers': spec?.hostUsers,
+    [labelNames.role]: metadata?.labels?.[labelNames.role],
+  })
+  const after = fieldsOf(accepted)
+  const changed = Object.entries(fieldsOf(sent)).filter(([field, value]) => after[field] !== value)
+  return changed.map(([field]) => ({
     what: `the cluster changes ${field} of sandbox pods`,
     help: 'Exempt the namespace from the webhook or policy that makes this change.',
   }))

@@ -4,15 +4,14 @@ import { DriverUnavailable, PodExhausted, type Process } from '../driver.ts'
 import { usedUpBy } from '../exhausted.ts'
 
 const roundsMs = 10_000
-
-/** Maximum number of rounds. Killed processes take a moment to disappear, so several rounds are needed. */
+/** Killed processes take a moment to disappear, so several rounds are needed. */
 const maxRounds = 100
 
 /**
- * The command that kills all processes in a pod. Its script starts no process, and container runtimes start
- * its shell even if the pod has reached its process limit.
+ * The script starts no process, and container runtimes start the script's shell even if the pod has reached
+ * its process limit.
  *
- * Process 1 and the oldest process after it keep the pod running, so they are spared. One signal stops all
+ * Process 1 and the next oldest process keep the pod running, so the script spares them. One signal stops all
  * other processes at the same moment, so none of them can fork.
  *
  * The kernel sends SIGHUP and SIGCONT to stopped processes in orphaned groups, so each round stops all of

@@ -1,18 +1,9 @@
 /** Creates, assigns and deletes pods. Each function can safely run twice or late. */
-import { addAbortListener } from 'node:events'
 import { type CoreV1Api, PatchStrategy, setHeaderOptions, type V1Pod } from '@kubernetes/client-node'
 import { untilAborted } from '../../../shared/lib/timeout.ts'
 import { type Logger, logRepeatable } from '../../../shared/platform/log.ts'
 import type { Settings } from '../../../shared/platform/settings.ts'
-import {
-  DriverUnavailable,
-  type Pod,
-  PodGone,
-  type PodName,
-  PodRefused,
-  type PodRequest,
-  type Process,
-} from '../driver.ts'
+import { DriverUnavailable, type Pod, PodGone, type PodName, PodRefused, type PodRequest } from '../driver.ts'
 import { driverUnavailable, type Failure, isSetupProblem, readFailure } from './client.ts'
 import { podDeath, whyPending } from './death.ts'
 import { buildPod, labelNames, wholeSeconds } from './manifest.ts'
@@ -24,11 +15,10 @@ export interface Cluster {
   namespace: string
   installationId: string
   sandbox: Settings['sandbox']
-  livenessTimeouts: Settings['livenessTimeouts']
   setup: Setup
   watch: PodWatch
   log: Logger
-  exec(pod: PodName, argv: readonly string[]): Promise<Process>
+  /** Pods in which {@link awaitReady} tries to run a command. */
   polled: Set<string>
 }
 
@@ -45,13 +35,9 @@ const readIntervalMs = 1_000
  */
 const retryMs = { headStart: 450, first: 6, growth: 1.08, last: 100, max: 500 }
 
-/**
- * Creates a pod, or returns the existing one.
- * @throws {ClusterMisconfigured} if the cluster does not isolate pods; no pod is created
- */
 export async function createClusterPod(cluster: Cluster, request: PodRequest): Promise<Pod> {
   const { api, namespace, installationId, setup } = cluster
-  await setup.assertIsolated()
+  await setup.check()
   const body = buildPod(request, installationId, cluster.sandbox)
   try {
     return presentPod(await api.createNamespacedPod({ namespace, body }))
@@ -69,10 +55,7 @@ export async function createClusterPod(cluster: Cluster, request: PodRequest): P
   return presentPod(found)
 }
 
-/**
- * Assigns a pod to a sandbox. Changes only fields that the API server allows to change, and no label that a
- * policy selects by.
- */
+/** Changes only fields that the API server allows to be changed, and no label that a policy selects by. */
 export async function assignClusterPod(
   cluster: Cluster,
   { name, uid }: PodName,
@@ -96,7 +79,7 @@ export async function assignClusterPod(
 }
 
 /**
- * Waits until an exec succeeds, which happens long before the kubelet reports the pod as Ready.
+ * An exec can succeed long before the kubelet reports the pod as Ready.
  *
  * The first attempt follows the event that reports the container's start. In clusters without such events,
  * attempts begin as soon as the pod has been scheduled.
@@ -105,10 +88,9 @@ export async function awaitReady(
   cluster: Cluster,
   pod: PodName,
   signal: AbortSignal,
-  trial?: () => Promise<unknown>,
+  trial: () => Promise<unknown>,
 ): Promise<void> {
   const { watch, polled } = cluster
-  const answers = () => succeeds(trial ?? (() => runTrial(cluster, pod, signal)), signal)
   let readAt = performance.now() + readIntervalMs
   let retry = retryMs.first
   let isUp = false
@@ -134,7 +116,7 @@ export async function awaitReady(
         }
         if (tryAt !== undefined && performance.now() >= tryAt) {
           polled.add(pod.name)
-          if (await answers()) return
+          if (await succeeds(trial, signal)) return
           retry = Math.min(retry * retryMs.growth, retryMs.last)
           tryAt = performance.now() + Math.min(retry * polled.size, retryMs.max)
           continue
@@ -162,21 +144,6 @@ async function succeeds(trial: () => Promise<unknown>, signal: AbortSignal): Pro
     if (error instanceof PodGone || error instanceof DriverUnavailable) return false
     throw error
   }
-}
-
-/**
- * Exit code of the trial command, which proves that the command ran. Kubernetes can report a broken
- * connection as exit code 0 (see `openExec`).
- */
-const trialExitCode = 42
-
-async function runTrial(cluster: Cluster, pod: PodName, signal: AbortSignal): Promise<void> {
-  const process = await cluster.exec(pod, ['/bin/sh', '-c', `exit ${trialExitCode}`])
-  const limit = AbortSignal.any([signal, AbortSignal.timeout(cluster.livenessTimeouts.shell)])
-  using _stop = addAbortListener(limit, () => process.close())
-  const end = await process.ended
-  if (end.kind === 'lost' || end.code !== trialExitCode)
-    throw new DriverUnavailable('The trial command did not respond.')
 }
 
 /** @throws {DriverUnavailable} if the pod still exists after {@link deleteMs} */
@@ -251,9 +218,7 @@ export const isThat = (seen: V1Pod, pod: PodName) => pod.uid === undefined || se
 const temporaryErrors =
   /error looking up service account|status unknown for quota|being terminated|not yet ready/
 
-/**
- * Converts a refusal by the cluster to an error: `PodRefused` only if the cluster will never accept the pod.
- */
+/** Returns `PodRefused` only if the cluster will never accept the pod. */
 function refusal(cluster: Cluster, failure: Failure): Error {
   const { code, message } = failure
   const isFinal = code === 400 || code === 403 || code === 422

@@ -111,8 +111,8 @@ const containerOf = (image: string, sandbox: Settings['sandbox']): V1Container =
 })
 
 /**
- * Rounds a deadline up, and adds one second. Kubernetes measures the deadline from a start time that it
- * rounds down, so the extra second ensures that the pod never ends early.
+ * Kubernetes rounds a pod's start time down and measures the deadline from there. With one more second, no
+ * pod ends early.
  */
 export const wholeSeconds = (seconds: number) => Math.max(1, Math.ceil(seconds)) + 1
 

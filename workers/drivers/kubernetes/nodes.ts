@@ -1,15 +1,9 @@
-/**
- * Checks that nodes limit a pod's processes and files. Only the kubelet's configuration can set these limits,
- * because pods have no fields for them.
- */
+/** Only a kubelet's configuration can limit a pod's processes and files; pods have no fields for them. */
 import { CoreV1Api } from '@kubernetes/client-node'
 import pLimit from 'p-limit'
 import { type ClusterConnection, readFailure } from './client.ts'
 
-/**
- * The kubelet settings that are checked. `/configz` returns a KubeletConfiguration with all defaults filled
- * in.
- */
+/** Part of the KubeletConfiguration that `/configz` returns, with all defaults filled in. */
 export interface KubeletSettings {
   podPidsLimit?: number
   evictionHard?: Record<string, string>
@@ -18,11 +12,7 @@ export interface KubeletSettings {
 const maxConcurrentRequests = 10
 const maxNamedNodes = 3
 
-/**
- * @param pids the value of `SANDBOX_PIDS`
- * @returns one sentence for each missing limit, and for each failure to read settings
- * @throws the client library's error if the nodes cannot be listed
- */
+/** Returns one sentence for each missing limit, and for each failure to read a node's settings. */
 export async function examineNodes(connection: ClusterConnection, pids: number): Promise<string[]> {
   const api = connection.makeApiClient(CoreV1Api)
   const gaps = new Map<string, string[]>()

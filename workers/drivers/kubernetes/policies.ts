@@ -1,7 +1,4 @@
-/**
- * Defines the objects that a cluster needs before it can run sandboxes. The chart in `deploy/chart` creates
- * the same objects, and a test compares the two.
- */
+/** The objects that a cluster needs to run sandboxes. A test compares them with the objects of the chart. */
 import type { KubernetesObject, V1NetworkPolicy } from '@kubernetes/client-node'
 import type { Settings } from '../../../shared/platform/settings.ts'
 import { sandboxRoleLabels } from './manifest.ts'
@@ -42,10 +39,7 @@ export const namespaceIsolation = {
 /** Address ranges that include the entire internet and also some non-public ranges. */
 export const wholeInternet = { v4: '0.0.0.0/0', v6: '2000::/3' }
 
-/**
- * The non-public ranges within {@link wholeInternet}: private, shared, local, link-local (metadata),
- * multicast and reserved addresses.
- */
+/** The private, shared, local, link-local (metadata), multicast and reserved addresses in those ranges. */
 export const notInternet = {
   v4: [
     '0.0.0.0/8',

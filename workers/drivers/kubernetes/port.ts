@@ -6,21 +6,16 @@ import type { ClusterConnection } from './client.ts'
 
 const channels = { data: 0, error: 1 } as const
 
-/**
- * How long a connection stays open after the client has ended its input, counted from the listener's last
- * output.
- */
+/** How long the listener may be silent before the connection closes, once the client has ended its input. */
 const lingerMs = 10_000
 const normalClosure = 1000
 const closedNormally: ProcessExit = { kind: 'exited', code: 0 }
 
 /**
- * Connects to a port of a pod. Resolves when the API server has accepted the connection; if no process is
- * listening, the stream fails later.
- *
- * containerd connects only to the IPv4 loopback address, and reports the end of a connection one second late.
+ * Resolves when the API server has accepted the connection; if no process is listening, the stream fails
+ * later. containerd connects only to the IPv4 loopback address, and reports the end of a connection one
+ * second late.
  * @param opened receives the process, which the caller must abandon when the pod dies
- * @throws the same errors as {@link openChannels}
  */
 export async function openPort(
   connection: ClusterConnection,
@@ -57,10 +52,7 @@ class PortForward implements Protocol {
   closed: Protocol['closed'] = (code) =>
     code === normalClosure ? closedNormally : { kind: 'lost', why: `the connection closed (${code})` }
 
-  /**
-   * Closes the connection once the listener is idle, because the protocol does not support half-closed
-   * connections.
-   */
+  /** The protocol has no half-closed connections, so the connection closes once the listener is idle. */
   endInput: Protocol['endInput'] = (_, done) => {
     this.lingering = setTimeout(() => this.end(closedNormally), lingerMs)
     this.lingering.unref()

@@ -18,10 +18,7 @@ import { buildNetworkPolicy, runClusterHint } from './policies.ts'
 
 const expiryWarningDays = 28
 const dayMs = 24 * 3600 * 1000
-/**
- * Delay between checks of a misconfigured cluster. The delay is short, because an operator may be fixing the
- * cluster.
- */
+/** Delay between checks of a misconfigured cluster, which an operator may be fixing. */
 const recheckMs = 5_000
 
 type SetupSettings = Pick<Settings, 'kubernetes' | 'sandbox'>
@@ -33,14 +30,11 @@ export interface Setup {
    * @throws {DriverUnavailable} if there is no result yet and the cluster is unreachable
    */
   check(): Promise<void>
-  assertIsolated(): Promise<void>
+  /** Makes the next check wait for a new inspection. */
   forget(): void
 }
 
-/**
- * Inspects the cluster once per reconcile interval, because isolation can change at any time. Each inspection
- * sends four requests.
- */
+/** Isolation can change at any time, so the cluster is inspected once per reconcile interval. */
 export function watchSetup(
   connection: ClusterConnection,
   settings: SetupSettings & Pick<Settings, 'reconcileIntervalSeconds'>,
@@ -78,32 +72,26 @@ export function watchSetup(
     if (problem && problem.message !== before)
       log.error({ err: problem }, 'the cluster is not set up for Sandlot')
   }
-  function startInspection() {
-    inspecting ??= inspect().finally(() => {
-      inspecting = undefined
-    })
-    return inspecting
-  }
-  async function assertResult(isDue: boolean) {
-    const inspection = isDue || !result ? startInspection() : undefined
-    // While a slow inspection is running, the last result applies. If the inspection fails, the next check
-    // waits for a new inspection.
-    if (result) inspection?.catch(() => {})
-    else await inspection
-    if (result?.problem) throw result.problem
-  }
   return {
-    check: () => assertResult(performance.now() >= dueAt),
-    assertIsolated: () => assertResult(false),
+    async check() {
+      if (performance.now() >= dueAt || !result)
+        inspecting ??= inspect().finally(() => {
+          inspecting = undefined
+        })
+      // While a slow inspection is running, the last result applies. If the inspection fails, the next check
+      // waits for a new inspection.
+      if (result) inspecting?.catch(() => {})
+      else await inspecting
+      if (result?.problem) throw result.problem
+    },
     forget() {
       result = undefined
-      dueAt = Number.NEGATIVE_INFINITY
     },
   }
 }
 
 /**
- * Checks a cluster's setup once. Ignores an unreachable cluster, because it might recover.
+ * Ignores an unreachable cluster, because the cluster might recover.
  * @throws {ClusterMisconfigured} with the remedy
  * @throws {SettingsError} if the kubeconfig cannot be used
  */
@@ -163,10 +151,7 @@ async function findProblem(
 
 const asDifference = ({ message }: Failure): Difference => ({ what: message, help: runClusterHint })
 
-/**
- * Creates a pod in a dry run, which shows how the cluster would change it. Errors that concern only this pod
- * are ignored.
- */
+/** A dry run shows how the cluster would change a pod. Errors that concern only this pod are ignored. */
 async function tryPod(
   core: CoreV1Api,
   namespace: string,
@@ -183,10 +168,7 @@ async function tryPod(
   }
 }
 
-/**
- * Returns missing permissions. If the cluster returns an incomplete list of rules, each permission that is
- * not in the list is checked individually.
- */
+/** If the cluster returns an incomplete list of rules, each missing permission is checked individually. */
 async function askForMissingRights(connection: ClusterConnection, namespace: string): Promise<Right[]> {
   const api = connection.makeApiClient(AuthorizationV1Api)
   const { status } = await api.createSelfSubjectRulesReview({ body: { spec: { namespace } } })

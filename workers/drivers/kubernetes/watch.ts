@@ -15,20 +15,20 @@ export type DeadPod = PodState & { death: PodDeath }
 export class PodWatch {
   readonly isLive: () => boolean
   private readonly listPods: () => ReturnType<typeof listPods>
-  private readonly log: Logger
+  /** Called for each pod that died without being deleted. */
+  onDeath = (_: DeadPod): void => {}
+  /** Called for each pod that died or was deleted. */
+  onEnd = (_uid: string): void => {}
   private readonly pods = new Map<string, V1Pod>()
   private readonly reported = new Set<string>()
   private readonly started = new Set<string>()
-  private readonly listeners = new Set<(pod: DeadPod) => void>()
   private readonly news = new EventEmitter().setMaxListeners(0)
-  private readonly ends = new EventEmitter()
   private readonly closing = new AbortController()
   private readonly receivesStarts: () => boolean
   /** Whether the most recent container start was reported only by a pod's status, and not by an event. */
   private missesStarts = false
 
   constructor(connection: ClusterConnection, namespace: string, installationId: string, log: Logger) {
-    this.log = log
     this.listPods = () => listPods(connection, namespace, installationId)
     const ofNamespace = `/api/v1/namespaces/${namespace}`
     const common = { connection, log, signal: this.closing.signal }
@@ -54,7 +54,7 @@ export class PodWatch {
     })
   }
 
-  /** Returns the pod as last seen by the watch. The result can be undefined even if the pod exists. */
+  /** Can return undefined even if the pod exists. */
   find = (name: string): V1Pod | undefined => this.pods.get(name)
   hasStarted = (uid: string): boolean => this.started.has(uid)
   /**
@@ -74,15 +74,6 @@ export class PodWatch {
     }
   }
 
-  onDeath(listener: (pod: DeadPod) => void): void {
-    this.listeners.add(listener)
-    for (const pod of this.pods.values()) {
-      const death = podDeath(pod)
-      if (death) listener({ ...presentPod(pod), death })
-    }
-  }
-
-  onEnd = (listener: (uid: string) => void): void => void this.ends.on('end', listener)
   expectDeath = (uid: string): void => void this.reported.add(uid)
   close = (): void => this.closing.abort()
 
@@ -113,10 +104,7 @@ export class PodWatch {
     this.news.emit(name)
   }
 
-  /**
-   * Records a container start. The event arrives milliseconds after the start, whereas the pod's status may
-   * follow seconds later.
-   */
+  /** The event arrives milliseconds after a container's start; the pod's status can follow seconds later. */
   private keepStart({ involvedObject: { name = '', uid = '' } }: CoreV1Event): void {
     if (this.find(name)?.metadata?.uid !== uid) return
     this.started.add(uid)
@@ -127,17 +115,10 @@ export class PodWatch {
   private report(pod: V1Pod, death: PodDeath | undefined): void {
     const uid = pod.metadata?.uid ?? ''
     if (!death) return
-    this.ends.emit('end', uid)
+    this.onEnd(uid)
     if (this.reported.has(uid)) return
     this.reported.add(uid)
-    for (const listener of this.listeners) {
-      // An error in a listener must not end the watch.
-      try {
-        listener({ ...presentPod(pod), death })
-      } catch (err) {
-        this.log.error({ err }, 'a listener for pod deaths failed')
-      }
-    }
+    this.onDeath({ ...presentPod(pod), death })
   }
 }
 

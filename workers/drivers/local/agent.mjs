@@ -70,7 +70,6 @@ function readLine(socket) {
   })
 }
 
-/** Sends the final status and closes all connections of a request. */
 function finish({ main, stdout, stderr }, status) {
   send(main, status)
   for (const socket of [main, stdout, stderr]) if (socket.writable) socket.end()
@@ -157,20 +156,14 @@ function dial(host, port) {
   })
 }
 
-/**
- * Forwards input to a process. Bytes that the process does not read are dropped. EOF on the connection closes
- * its stdin.
- */
+/** Drops bytes that the process does not read. EOF on the connection closes the process's stdin. */
 function feed(main, stdin) {
   stdin.on('error', () => {})
   main.pipe(stdin)
   stdin.on('close', () => main.resume())
 }
 
-/**
- * Forwards output until it is closed. If the reader disconnects, output is dropped, so that the process never
- * blocks.
- */
+/** Resolves when `output` is closed. Drops output after the reader disconnects, so that no process blocks. */
 function carry(output, socket) {
   output.on('error', () => {})
   output.pipe(socket, { end: false })
@@ -178,9 +171,7 @@ function carry(output, socket) {
   return new Promise((resolve) => output.on('close', resolve))
 }
 
-/**
- * Resolves after {@link drainMs}, counting only the time during which readers have kept up with the output.
- */
+/** Resolves after {@link drainMs}, not counting the time during which readers fall behind. */
 function drained(sockets) {
   return new Promise((resolve) => {
     let left = drainMs
@@ -194,10 +185,8 @@ function drained(sockets) {
 }
 
 /**
- * Provides named pipes for processes. A script cannot reopen Node's sockets through `/dev/stdout` or
- * `/dev/stderr`.
- *
- * If the tenant tampers with the pipes' folder, the folder is cleared and the pipes are created again.
+ * Processes need named pipes, because a script cannot reopen Node's sockets through `/dev/stdout`. If the
+ * tenant tampers with the pipes' folder, the folder is cleared and the pipes are created again.
  */
 function pipePool() {
   let spare = []
@@ -256,10 +245,7 @@ function pipePool() {
     }
   }
 
-  /**
-   * Opens both ends of a named pipe and unlinks it. Opens the name only once and without blocking, because
-   * the tenant may change the folder at any time.
-   */
+  /** Opens the name only once and without blocking, because the tenant may change the folder at any time. */
   function open(name, childMode, ownMode) {
     const both = fs.openSync(name, O_RDWR | O_NONBLOCK)
     try {

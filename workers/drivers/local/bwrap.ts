@@ -28,21 +28,15 @@ const agentFiles = ['agent.mjs', 'terminal.mjs']
 const tmpBytes = 64 * 1024 * 1024
 const searchPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 const insideFolder = '/run/sandlot'
-/**
- * Folder for named pipes. It is in an in-memory file system, so that a process can start when the disk is
- * full.
- */
+/** Folder for named pipes, in memory, so that a process can start when the disk is full. */
 const pipesFolder = `${insideFolder}/pipes`
 const pipesBytes = 4096
-/**
- * File descriptor of the agent's listening socket. The socket is created outside the sandbox, and each agent
- * inherits the descriptor.
- */
+/** Descriptor of the agent's listening socket, which each agent inherits from outside the sandbox. */
 export const listenerFd = 3
 
 /**
- * The script that runs as the sandbox's first process. It restarts the agent whenever the agent exits, and
- * reaps orphans. On SIGUSR1, it kills all other processes with one signal.
+ * Runs as the sandbox's first process: restarts the agent whenever the agent exits, reaps orphans, and kills
+ * all other processes with one signal on SIGUSR1.
  *
  * A shell that cannot fork exits, unless `command` catches the error. After a kill, the sandbox may remain at
  * its process limit until `jobs` has reaped the killed processes.
@@ -104,10 +98,7 @@ function isolate(plan: SandboxPlan, view: SystemView): string[] {
   ]
 }
 
-/**
- * Returns the command that starts bwrap with a system call filter. bwrap reads the filter from a file
- * descriptor that no other process inherits.
- */
+/** bwrap reads the system call filter from a file descriptor that no other process inherits. */
 function filtered({ isolation }: SandboxPlan, { bwrap, filters }: SystemView): string[] {
   if (!filters) return [bwrap]
   const filter = isolation === 'root' ? filters.unsharing : filters.whole
@@ -115,16 +106,13 @@ function filtered({ isolation }: SandboxPlan, { bwrap, filters }: SystemView): s
 }
 
 /**
- * Runs the agent in a user namespace in which no further user namespace can be created. The outer namespace
- * is limited to one nested namespace, because the kernel counts nested namespaces at all levels.
+ * Runs the agent in a user namespace that cannot create further ones. The outer namespace allows one nested
+ * namespace, and the kernel counts nested namespaces at every level, so the agent's own uses up the allowance.
  */
 const lastNamespaceScript = `echo 1 >/proc/sys/user/max_user_namespaces &&
 exec unshare --user --map-user=${sandboxUser} --map-group=${sandboxUser} "$@"`
 
-/**
- * Returns the command prefix that changes the agent's user. The first process must keep its own user, so that
- * it dies with its parent.
- */
+/** Changes only the agent's user. The first process must keep its user, so that it dies with its parent. */
 function becomeUser({ isolation, hostUid }: SandboxPlan): string[] {
   if (hostUid === undefined) return []
   const drop = ['setpriv', '--reuid', String(hostUid), '--regid', String(hostUid), '--clear-groups']

@@ -5,9 +5,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { killPid } from './process-id.ts'
 
 export interface Limits {
-  /** Number of processors; may be a fraction. */
+  /** Processors; may be a fraction. */
   cpu: number
-  /** Memory, in bytes. */
+  /** In bytes. */
   memory: number
   pids: number
 }
@@ -130,7 +130,7 @@ function readParents(): CgroupParent[] {
   }
 }
 
-/** Enables the controller for the children of a group, as version 2 requires. Reports whether that worked. */
+/** Version 2 requires that each controller is enabled for the children of a group. */
 function isDelegated(parent: CgroupParent, controller: Controller): boolean {
   const file = join(parent.folder, 'cgroup.subtree_control')
   const isListed = () => readFileSync(file, 'utf8').trim().split(' ').includes(controller)

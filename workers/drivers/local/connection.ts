@@ -21,14 +21,13 @@ import {
 import { duplexOf } from '../duplex.ts'
 import { usedUpBy } from '../exhausted.ts'
 
-/** Maximum total size of a process's status lines. Above this limit, the status counts as invalid. */
+/** Maximum total size of a process's status lines. */
 const maxStatusBytes = 4 * 1024
 const O_PATH = 0o10000000
 
 /**
- * Thrown if the agent is missing, or exited before it responded. If the agent has already started the
- * process, that process loses its stdin. The shells that a worker starts exit in that case, so a retry is
- * safe.
+ * The agent is missing, or exited before it responded. A retry is safe: if the agent had already started the
+ * process, the process loses its stdin, and the shells that a worker starts then exit.
  */
 export class NoAnswer extends Error {
   override name = 'NoAnswer'
@@ -44,7 +43,6 @@ type AgentRequest = { argv: readonly string[]; tty?: TerminalSize | undefined } 
  * @throws {NoAnswer} if the agent is missing or exits; retry
  * @throws {PodExhausted} if the sandbox has exhausted a resource that the process needs
  * @throws {DriverUnavailable} if terminals are unavailable
- * @throws {Error} if the process cannot be started or the agent does not respond
  */
 export async function startProcess(
   path: string,
@@ -59,10 +57,6 @@ export async function startProcess(
   return Object.assign(process, { resize: process.setSize })
 }
 
-/**
- * @throws {PortRefused} if no process is listening on the port
- * @throws {NoAnswer} if the agent is missing or exits; retry
- */
 export async function openPort(path: string, port: number, ms: number): Promise<Duplex> {
   return duplexOf(await ask(path, { port }, ms), (why) => new Error(why))
 }
@@ -86,7 +80,7 @@ interface Sockets {
   stderr: Socket
 }
 
-/** A status line from the agent. The tenant may have written it, so every field is validated. */
+/** The tenant may have written the status, so every field is validated. */
 interface Status {
   started?: unknown
   exit?: unknown
@@ -176,7 +170,7 @@ class AgentProcess implements Process {
     this.finish({ kind: 'lost', why })
   }
 
-  /** Ends the process. The output streams stay open until their remaining bytes have been read. */
+  /** The output streams stay open until their remaining bytes have been read. */
   private finish(end: ProcessExit): void {
     if (this.stage === 'finished') return
     this.stage = 'finished'
@@ -200,10 +194,7 @@ function refusal(why: string): Error {
   return resource ? new PodExhausted(resource, why) : new Error(why)
 }
 
-/**
- * Opens the connections to the agent through a file descriptor, because a socket's path is limited to 107
- * bytes.
- */
+/** Connects through a file descriptor, because a socket's path is limited to 107 bytes. */
 function openSockets(path: string): Sockets {
   let fd: number
   try {

@@ -27,14 +27,22 @@ import {
   type StartOptions,
 } from '../driver.ts'
 import { usedUpBy } from '../exhausted.ts'
-import { assignLocalPod } from './assign.ts'
 import { NoAnswer, openPort, startProcess } from './connection.ts'
 import { enforceInodeQuota } from './inode-quota.ts'
 import { evictPod, killPod, killProcessesInside } from './kill-pod.ts'
 import { createLocalPod, removeDrafts } from './launch.ts'
 import { withLock } from './lock.ts'
 import { describeIsolation, examineMachine, listWeaknesses, type Machine } from './machine.ts'
-import { agentSocket, type Life, type LocalPod, noteReady, readLife, readPod, readPods } from './state.ts'
+import {
+  agentSocket,
+  assignLocalPod,
+  type Life,
+  type LocalPod,
+  noteReady,
+  readLife,
+  readPod,
+  readPods,
+} from './state.ts'
 
 const watchIntervalMs = 500
 const pollIntervalMs = 4
@@ -52,11 +60,9 @@ export class LocalDriver implements Driver {
   private readonly log: Logger
   private readonly machine: Machine
   private readonly isolation: string
-  private watching: NodeJS.Timeout | undefined
-  private counting = new AbortController()
+  private readonly closing = new AbortController()
 
   /**
-   * Logs how the isolation on this machine differs from Kubernetes.
    * @throws {SettingsError} if bubblewrap does not work on this machine
    * @throws {ClusterMisconfigured} if the disk is full
    */
@@ -110,7 +116,7 @@ export class LocalDriver implements Driver {
     })
   }
 
-  async ready(name: PodName, signal: AbortSignal, trial = () => this.tryToStart(name)): Promise<void> {
+  async ready(name: PodName, signal: AbortSignal, trial: () => Promise<unknown>): Promise<void> {
     for (;;) {
       signal.throwIfAborted()
       try {
@@ -143,34 +149,25 @@ export class LocalDriver implements Driver {
   }
 
   watch(onDeath: (pod: PodState & { death: PodDeath }) => void): void {
-    const reported = new Set<string>()
-    clearInterval(this.watching)
-    this.counting.abort()
-    this.counting = new AbortController()
+    const { signal } = this.closing
     const living = async () =>
       (await this.listLives()).filter(({ life }) => life.stage === 'living').map(({ pod }) => pod)
-    void enforceInodeQuota(
-      this.directory,
-      this.sandbox.inodes,
-      living,
-      (pod) => this.evict(pod),
-      this.counting.signal,
-    )
-    this.watching = setInterval(async () => {
-      // A failure may delay a report, but the reconciler reads the complete list.
-      const states = await this.list().catch(() => [])
-      for (const state of states) {
-        if (!state.death || reported.has(state.uid)) continue
-        reported.add(state.uid)
-        onDeath({ ...state, death: state.death })
-      }
-      for (const uid of reported) if (!states.some((state) => state.uid === uid)) reported.delete(uid)
-    }, watchIntervalMs).unref()
+    const evict = (pod: LocalPod) => this.evict(pod)
+    void enforceInodeQuota(this.directory, this.sandbox.inodes, living, evict, signal)
+    void this.reportDeaths(onDeath, signal)
   }
 
-  private async tryToStart(name: PodName): Promise<unknown> {
-    const process = await this.start(name, ['true'])
-    return process.close()
+  private async reportDeaths(onDeath: Parameters<Driver['watch']>[0], signal: AbortSignal): Promise<void> {
+    let reported = new Set<string>()
+    for (;;) {
+      await sleep(watchIntervalMs, undefined, { signal, ref: false }).catch(() => {})
+      if (signal.aborted) return
+      // A failure may delay a report, but the reconciler reads the complete list.
+      const states = await this.list().catch(() => [])
+      for (const state of states)
+        if (state.death && !reported.has(state.uid)) onDeath({ ...state, death: state.death })
+      reported = new Set(states.filter(({ death }) => death).map(({ uid }) => uid))
+    }
   }
 
   start(name: PodName, argv: readonly string[], options?: StartOptions): Promise<Process> {
@@ -186,10 +183,7 @@ export class LocalDriver implements Driver {
     return this.ask(name, (agent) => openPort(agent, port, answerMs))
   }
 
-  /**
-   * Sends a request to the pod's agent. Reads the pod's state only if its uid is unknown or its agent does
-   * not respond.
-   */
+  /** Reads the pod's state only if its uid is unknown or its agent does not respond. */
   private async ask<T>({ name, uid }: PodName, request: (agent: string) => Promise<T>): Promise<T> {
     const end = performance.now() + agentRetryBudgetMs
     for (let pod = uid ? { name, uid } : undefined; ; pod = undefined) {
@@ -210,8 +204,7 @@ export class LocalDriver implements Driver {
   }
 
   async close(): Promise<void> {
-    clearInterval(this.watching)
-    this.counting.abort()
+    this.closing.abort()
   }
 
   private async listLives(): Promise<{ pod: LocalPod; life: Life }[]> {

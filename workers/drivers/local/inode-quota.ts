@@ -1,8 +1,6 @@
 /**
- * Limits the number of files per sandbox. File systems usually have no per-folder quotas, so workers count
- * the files periodically.
- *
- * Between two counts, a sandbox can exceed its quota by tens of thousands of files.
+ * File systems usually have no per-folder quotas, so workers count each sandbox's files periodically. Between
+ * two counts, a sandbox can exceed its quota by tens of thousands of files.
  */
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
@@ -46,8 +44,8 @@ export async function enforceInodeQuota(
 }
 
 /**
- * Counts at most `max`, without following links. `find` also descends into folders whose paths exceed the
- * kernel's length limit. An unreadable folder counts as one.
+ * Counts up to `max`. `find` also descends into folders whose paths exceed the kernel's length limit, and an
+ * unreadable folder counts as one entry.
  */
 async function countEntries(top: string, max: number): Promise<number> {
   const script = 'find "$2" -mindepth 1 -printf . 2>/dev/null | head -c "$1" | wc -c'

@@ -11,7 +11,7 @@ const run = promisify(execFile)
 const pollIntervalMs = 1
 const retryBudgetMs = 2_000
 
-/** Kills a pod and deletes its files. Idempotent. The caller must hold the pod's lock. */
+/** Idempotent. The caller must hold the pod's lock. */
 export async function killPod(directory: string, pod: LocalPod): Promise<void> {
   await endProcesses(directory, pod)
   for (const group of pod.cgroups) await killCgroup(group)
@@ -59,10 +59,7 @@ async function endByForce(directory: string, pod: LocalPod, supervisor: ProcessI
   await waitForEnd(supervisor)
 }
 
-/**
- * Returns the first process of a pod, whose pid bwrap recorded. The pid may have been reused, so the mounts
- * are checked.
- */
+/** bwrap recorded the pid, which may have been reused, so the mounts are checked. */
 async function findFirstProcess(
   directory: string,
   pod: LocalPod,
@@ -74,7 +71,7 @@ async function findFirstProcess(
     const pid = Number(/"child-pid": (\d+)/.exec(status)?.[1])
     const mounts = pid ? await readText(`/proc/${pid}/mountinfo`).catch(() => undefined) : undefined
     if (mounts?.includes(`/${pod.name}/workspace /workspace `)) return identify(pid)
-    // bwrap may not have started it yet.
+    // bwrap may not have started the first process yet.
     if (!supervisor || !isAlive(supervisor) || performance.now() > end) return undefined
     await sleep(pollIntervalMs)
   }
@@ -85,20 +82,14 @@ async function waitForEnd(id: ProcessId): Promise<void> {
   while (isAlive(id) && performance.now() < end) await sleep(pollIntervalMs)
 }
 
-/**
- * Deletes a pod's files. The workspace is removed before `pod.json`, so that an interrupted deletion can be
- * retried.
- */
+/** Removes the workspace before `pod.json`, so that an interrupted deletion can be retried. */
 async function removeFiles(directory: string, pod: LocalPod): Promise<void> {
   const folder = podFolder(directory, pod.name)
   await removeTree(join(folder, 'workspace'))
   await removeTree(folder)
 }
 
-/**
- * Deletes a folder. Falls back to `rm`, because folders may lack permissions, or have paths that exceed the
- * kernel's length limit.
- */
+/** Falls back to `rm` if folders lack permissions or have paths that exceed the kernel's length limit. */
 async function removeTree(path: string): Promise<void> {
   try {
     await rm(path, { recursive: true, force: true, maxRetries: 3, retryDelay: 20 })

@@ -21,17 +21,14 @@ import {
   readSupervisor,
   readText,
   readTime,
+  replaceFile,
 } from './state.ts'
 
 const draftPrefix = '.new-'
-/** Age at which an incomplete folder counts as abandoned. */
 const maxDraftAgeMs = 60_000
 const startTimeoutMs = 2_000
 
-/**
- * Creates a pod, returns the existing one, or resumes a creation whose worker died. The caller must hold the
- * pod's lock.
- */
+/** Also resumes a creation whose worker died. The caller must hold the pod's lock. */
 export async function createLocalPod(
   directory: string,
   machine: Machine,
@@ -109,8 +106,7 @@ async function startSupervisor(directory: string, machine: Machine, pod: LocalPo
     supervisor.unref()
     const id = identify(supervisor.pid!)
     if (!id) throw new Error('the supervisor ended immediately')
-    await writeFile(join(folder, 'supervisor.new'), JSON.stringify(id), { mode: 0o600 })
-    await rename(join(folder, 'supervisor.new'), join(folder, 'supervisor.json'))
+    await replaceFile(join(folder, 'supervisor.json'), JSON.stringify(id))
     await rename(join(folder, unpublishedName), agentSocket(directory, pod))
     supervisor.stdin!.on('error', () => {})
     await new Promise((resolve) => supervisor.stdin!.end('go\n', () => resolve(undefined)))
@@ -125,8 +121,8 @@ const O_CLOEXEC = 0o2000000
 let inherited: number[] | undefined
 
 /**
- * Replaces inherited descriptors above {@link listenerFd} with `fd`. Node closes only the first few inherited
- * descriptors in a child process.
+ * Replaces inherited descriptors above {@link listenerFd} with `fd`, because Node closes only the first few
+ * inherited descriptors in a child process.
  */
 function maskInherited(fd: number): (number | 'ignore')[] {
   inherited ??= readdirSync('/proc/self/fd').map(Number).filter(isInherited)
@@ -146,15 +142,12 @@ function isInherited(fd: number): boolean {
 }
 
 /**
- * Temporary name of the agent's socket, to which no process connects. This process therefore never accepts a
- * connection that was meant for the sandbox.
+ * Temporary name of the agent's socket. No process connects to this name, so that this process never accepts
+ * a connection that was meant for the sandbox.
  */
 const unpublishedName = 'agent.new'
 
-/**
- * Binds the agent's socket. Closing the socket in this process deletes its original path, so the path is
- * renamed first.
- */
+/** Closing the server deletes the path that it was bound to, so the caller must rename the path first. */
 async function bindAgentSocket(folder: string): Promise<{ fd: number; close(): void }> {
   // Left by a worker that died.
   await rm(join(folder, unpublishedName), { force: true })
@@ -172,10 +165,7 @@ async function bindAgentSocket(folder: string): Promise<{ fd: number; close(): v
   }
 }
 
-/**
- * Waits until the sandbox has started. Returns after at most two seconds, or when the supervisor has exited
- * because its worker died.
- */
+/** Returns early if the supervisor has exited because its worker died. */
 async function waitForStart(directory: string, name: string): Promise<void> {
   const end = performance.now() + startTimeoutMs
   while (performance.now() < end) {

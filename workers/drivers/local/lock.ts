@@ -27,10 +27,7 @@ async function takeLock(address: string): Promise<Server> {
   }
 }
 
-/**
- * Returns the address of an abstract socket that represents the lock. The kernel lets only one process bind
- * the socket, and releases it when that process exits.
- */
+/** The kernel lets only one process bind an abstract socket, and frees the address when that process exits. */
 function lockAddress(directory: string, name: string): string {
   const id = createHash('sha256').update(`${directory}\n${name}`).digest('hex').slice(0, 40)
   return `\0sandlot-${id}`

@@ -16,13 +16,12 @@ import { join, resolve } from 'node:path'
 import { type Settings, SettingsError } from '../../../shared/platform/settings.ts'
 import { type SandboxPlan, type SystemView, sandboxUser, trialCommand } from './bwrap.ts'
 import { type CgroupParent, type Controller, findCgroupParents, type Limits } from './cgroup.ts'
-import { readQuantity } from './quantity.ts'
 import { buildFilter } from './seccomp.ts'
 import type { Isolation } from './state.ts'
 
 export interface Machine {
   isolation: Isolation
-  /** Whether the worker runs as root. Every sandbox then has a separate user ID on the host. */
+  /** If the worker is root, every sandbox has a separate user ID on the host. */
   isRoot: boolean
   cgroups: CgroupParent[]
   limits: Limits
@@ -31,7 +30,7 @@ export interface Machine {
   view: SystemView
 }
 
-/** Number of processes that the agent and its helpers need, in addition to the user's processes. */
+/** Processes of the agent and its helpers, in addition to the user's processes. */
 const agentProcesses = 24
 
 const remedy =
@@ -179,7 +178,7 @@ function writeFilters(directory: string): SystemView['filters'] {
   return { whole: write('whole', whole), unsharing: write('unsharing', unsharing) }
 }
 
-/** Writes a file atomically, because other workers may be writing the same file. */
+/** Other workers may be writing the same file at the same time. */
 function writeAtomically(path: string, content: string | Buffer): string {
   const draft = `${path}.${process.pid}`
   writeFileSync(draft, content, { mode: 0o644 })
@@ -187,7 +186,7 @@ function writeAtomically(path: string, content: string | Buffer): string {
   return path
 }
 
-/** Writes files for a sandbox's `/etc` that do not reveal the host's users or host names. */
+/** These files do not reveal the host's users or host names. */
 function writeEtc(directory: string): SystemView['etc'] {
   const files = {
     passwd: `root:x:0:0:root:/root:/bin/sh\nsandbox:x:${sandboxUser}:${sandboxUser}::/workspace:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n`,
@@ -215,6 +214,27 @@ export function pickHostUid(map: string, random = Math.random()): number {
   const [first, , size] = ranges.reduce((best, range) => (range[2] > best[2] ? range : best))
   const last = Math.min(first + size, 2 ** 31) - 1
   return last - Math.floor((random * (last - first)) / 2)
+}
+
+const unitFactors: Record<string, number> = {
+  m: 1e-3,
+  '': 1,
+  k: 1e3,
+  M: 1e6,
+  G: 1e9,
+  T: 1e12,
+  Ki: 2 ** 10,
+  Mi: 2 ** 20,
+  Gi: 2 ** 30,
+  Ti: 2 ** 40,
+}
+
+/** Parses a Kubernetes quantity. For example, `500m` is 0.5 and `512Mi` is 536,870,912. */
+export function readQuantity(text: string): number {
+  const [, digits, unit] = /^([\d.]+)([A-Za-z]*)$/.exec(text) ?? []
+  const factor = unitFactors[unit ?? '']
+  if (digits === undefined || factor === undefined) throw new Error(`not a quantity: ${text}`)
+  return Number(digits) * factor
 }
 
 export function readUidMap(): string {

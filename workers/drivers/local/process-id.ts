@@ -7,7 +7,7 @@ export interface ProcessId {
   started: string
 }
 
-/** Returns the identity of a process, or undefined if no process has this pid or the process is a zombie. */
+/** Returns undefined if no process has this pid or the process is a zombie. */
 export function identify(pid: number): ProcessId | undefined {
   const stat = readStat(pid)
   if (!stat || stat[0] === 'Z' || stat[0] === 'X') return undefined
@@ -16,16 +16,11 @@ export function identify(pid: number): ProcessId | undefined {
 
 export const isAlive = (id: ProcessId): boolean => identify(id.pid)?.started === id.started
 
-/** Kills a process. Does nothing if it has ended, even if its pid has been reused. */
+/** Does nothing if the process has ended, even if its pid has been reused. */
 export function kill(id: ProcessId): void {
-  if (!isAlive(id)) return
-  killPid(id.pid)
+  if (isAlive(id)) killPid(id.pid)
 }
 
-/**
- * Kills a process or a process group. Does nothing if it does not exist.
- * @param pid a pid, or the negative ID of a process group
- */
 export function killPid(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL')

@@ -1,8 +1,7 @@
 /**
- * Builds a seccomp filter, a classic BPF program that the kernel runs before each system call. The filter
- * rejects system calls that container runtimes also reject by default.
- *
- * Programs for a different architecture, such as 32-bit programs, do not run.
+ * The seccomp filter is a classic BPF program that the kernel runs before each system call. The filter
+ * rejects the system calls that container runtimes also reject by default, and all programs for a different
+ * architecture, such as 32-bit programs.
  */
 
 /** A system call's number on each architecture. From 424 on, the numbers are the same on both. */
@@ -93,11 +92,7 @@ const differs = (value: number, skip: number) => instruction(0x15, value, skip, 
 const reaches = (value: number, skip: number) => instruction(0x35, value, 0, skip)
 const hasAnyOf = (bits: number, skip: number) => instruction(0x45, bits, 0, skip)
 
-/**
- * @param arch as in `process.arch`
- * @param mayUnshareUser whether `unshare` is allowed to create a user namespace
- * @returns undefined if the architecture is not supported
- */
+/** Returns undefined if `arch`, a value of `process.arch`, is not supported. */
 export function buildFilter(
   arch: string,
   { mayUnshareUser = false }: { mayUnshareUser?: boolean } = {},

@@ -11,7 +11,7 @@
  *     NAME/UID.sock         the agent's socket, which is not visible in the sandbox
  *     NAME/workspace/       the user's files
  */
-import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { readdir, readFile, rename, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { PodDeath } from '../driver.ts'
 import { isAlive, type ProcessId } from './process-id.ts'
@@ -21,10 +21,7 @@ export interface LocalPod {
   uid: string
   sandboxId?: string | undefined
   installationId: string
-  /**
-   * When the pod was created. Like `deadline`, in milliseconds since 1970, by the clock that `readTime`
-   * reads.
-   */
+  /** When the pod was created, like `deadline` in milliseconds since 1970 by the clock of `readTime`. */
   born: number
   deadline: number
   isolation: Isolation
@@ -50,10 +47,7 @@ export type Life =
 const clockFile = '.clock'
 
 export const podFolder = (directory: string, name: string): string => join(directory, name)
-/**
- * Returns the path of the agent's socket. The path contains the uid, so that a connection never reaches a
- * different pod with the same name.
- */
+/** The path contains the uid, so that a connection never reaches a different pod with the same name. */
 export const agentSocket = (directory: string, { name, uid }: Pick<LocalPod, 'name' | 'uid'>): string =>
   join(podFolder(directory, name), `${uid}.sock`)
 
@@ -61,7 +55,7 @@ export async function readPod(directory: string, name: string): Promise<LocalPod
   return readJson<LocalPod>(join(podFolder(directory, name), 'pod.json'))
 }
 
-/** Returns all pods, including those of other installations and those that are dead or not yet started. */
+/** Includes the pods of other installations, and pods that are dead or not yet started. */
 export async function readPods(directory: string): Promise<LocalPod[]> {
   const names = await readdir(directory).catch(ignoreMissing)
   const pods = await Promise.all(
@@ -97,17 +91,37 @@ const dead = (reason: PodDeath['reason'], detail: string): Life => ({
   death: { reason, detail },
 })
 
-/**
- * Returns the file system's time, in milliseconds since 1970. Workers compare this time with the modification
- * times of a supervisor's files.
- */
+/** Returns milliseconds since 1970, by the same clock as the modification times of a supervisor's files. */
 export async function readTime(directory: string): Promise<number> {
   const path = join(directory, clockFile)
   await writeFile(path, '.', { mode: 0o600 })
   return (await stat(path)).mtimeMs
 }
 
-/** Records that the pod became ready, so that a later exit is not counted as a failed start. */
+/**
+ * Assigns a warm pod to a sandbox. `pod.json` is written last, so that its content proves that the supervisor
+ * has been notified of an earlier deadline. The caller must hold the pod's lock.
+ */
+export async function assignLocalPod(
+  directory: string,
+  pod: LocalPod,
+  { sandboxId, deadlineSeconds }: { sandboxId: string; deadlineSeconds: number },
+): Promise<void> {
+  const deadline = Math.min(pod.deadline, pod.born + deadlineSeconds * 1000)
+  const folder = podFolder(directory, pod.name)
+  const seconds = Math.max(0.001, (deadline - (await readTime(directory))) / 1000)
+  await replaceFile(join(folder, 'seconds'), `${seconds}\n`)
+  const supervisor = await readSupervisor(directory, pod.name)
+  if (supervisor && isAlive(supervisor)) process.kill(supervisor.pid, 'SIGUSR1')
+  await replaceFile(join(folder, 'pod.json'), JSON.stringify({ ...pod, sandboxId, deadline }))
+}
+
+export async function replaceFile(path: string, text: string): Promise<void> {
+  await writeFile(`${path}.new`, text, { mode: 0o600 })
+  await rename(`${path}.new`, path)
+}
+
+/** Without this record, a later exit would count as a failed start. */
 export async function noteReady(directory: string, name: string): Promise<void> {
   await writeFile(join(podFolder(directory, name), 'ready'), '').catch(ignoreMissing)
 }
@@ -129,10 +143,7 @@ async function modifiedAt(path: string): Promise<number | undefined> {
   return (await stat(path).catch(ignoreMissing))?.mtimeMs
 }
 
-/**
- * Reports whether the kernel killed a process because the pod ran out of memory. cgroup v1 counts such kills
- * in `memory.oom_control`, and v2 in `memory.events`.
- */
+/** The kernel counts such kills in `memory.oom_control` (cgroup v1) or `memory.events` (cgroup v2). */
 async function wasOutOfMemory(pod: LocalPod): Promise<boolean> {
   for (const group of pod.cgroups) {
     for (const file of ['memory.oom_control', 'memory.events']) {
@@ -142,10 +153,7 @@ async function wasOutOfMemory(pod: LocalPod): Promise<boolean> {
   return false
 }
 
-/**
- * Error codes for a missing file. ENODEV occurs if a control group is removed while one of its files is being
- * read.
- */
+/** ENODEV occurs if a control group is removed while one of its files is being read. */
 const missingCodes = ['ENOENT', 'ENOTDIR', 'ENODEV']
 
 function ignoreMissing(error: NodeJS.ErrnoException): undefined {

@@ -1,7 +1,4 @@
-/**
- * Runs a process in a terminal. Node has no API for terminals, so `script` from util-linux creates the
- * terminal, and `stty` sets its size.
- */
+/** Node has no API for terminals: `script` from util-linux creates them, and `stty` sets their sizes. */
 import { spawn } from 'node:child_process'
 import { accessSync, constants } from 'node:fs'
 import { delimiter, join } from 'node:path'
