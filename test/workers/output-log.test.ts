@@ -207,7 +207,7 @@ test.each([
 test('output that alternates between streams is counted by the memory that it uses', async () => {
   const log = new OutputLog()
   const most = 128 * 1024
-  log.limitUnread(most)
+  log.maxUnread = most
   const reader = log.read()
   let isWaiting = false
   let written = 0

@@ -1,9 +1,7 @@
 /**
- * Runs file operations as small POSIX shell scripts in the sandbox, so they work in every image that has a
- * shell.
- *
- * Paths are passed as bytes. Lists are separated by NULs or unguessable sentinels, so file names may contain
- * any byte.
+ * Runs file operations as small POSIX shell scripts in the sandbox, so that they work in every image that has
+ * a shell. Paths are passed as bytes, and lists are separated by NULs or unguessable sentinels, so file names
+ * may contain any byte.
  */
 import type { ErrorCode } from '../../shared/contract/errors.ts'
 import { limits } from '../../shared/contract/limits.ts'
@@ -15,7 +13,7 @@ import type { Path } from '../shell/script.ts'
 import type { CommandIo } from '../shell/slot.ts'
 
 const timeoutMs = 60_000
-/** Timeout for a script whose input or output is streamed. No sandbox lives longer than this. */
+/** Timeout for a script whose input or output is streamed. No sandbox lives longer. */
 export const streamMs = 24 * 60 * 60 * 1000
 /** Maximum size of a script's error messages. */
 const messageBytes = 64 * 1024
@@ -42,8 +40,8 @@ export const exits = {
 } as const
 
 /**
- * Shell functions that exit with one of the statuses in {@link exits}. A client's command may create or
- * remove the file at any time, so each status depends on a single check.
+ * Shell functions that exit with one of {@link exits}. A client's command may create or remove the file at
+ * any time, so each status depends on a single check.
  */
 export const probes = `
 missing() {
@@ -167,31 +165,28 @@ const problemOfMessage: [RegExp, ErrorCode, string][] = [
   [/Not a directory|File exists/i, 'file_exists', 'A component of the path is a file, not a directory.'],
 ]
 
-/** A POSIX shell reports a process killed by signal n as this value plus n. */
+/** A shell reports a process killed by signal n as this value plus n. */
 const killed = 128
 
-export interface FileScript {
+interface FileScript {
   text: string
   args: (string | Path)[]
   stdin?: CommandIo['stdin']
-  /** Receives the script's output as it arrives. Must not throw. */
+  /** Must not throw. */
   onStdout?: CommandIo['onStdout']
-  /**
-   * Maximum output of the script; above it, the script is killed. A further 64 KiB is allowed for error
-   * messages.
-   */
+  /** Maximum output, above which the script is killed. Error messages may use a further 64 KiB. */
   maxBytes?: number
   /**
-   * Abort this signal when no more output is needed. With this option, it is not a failure if the script is
-   * stopped or times out.
+   * Aborts when no more output is needed. With this option, it is not a failure if the script is stopped or
+   * times out.
    */
   enough?: AbortSignal
   timeoutMs?: number
 }
 
 /**
- * @returns `whole` if the script ran to completion. With `enough`, `cut` if the script was stopped or its
- *   output exceeded the limit, or `timed_out`
+ * @returns `whole` if the script ran to completion; with `enough` also `cut`, if the script was stopped or
+ *   printed too much, or `timed_out`
  * @throws {Problem} for every failure
  */
 export async function runFileScript(
@@ -206,10 +201,9 @@ export async function runFileScript(
   const stops = [signal, output.tooMuch, ...(script.enough ? [script.enough] : [])]
   const command = {
     argv: ['/bin/sh', '-c', script.text, 'sh', ...script.args],
-    // Scripts start in `/`, because all paths are absolute and the user may not be allowed to enter the
-    // workspace.
+    // The user may not be allowed to enter the workspace, and all paths are absolute.
     cwd: '/',
-    // Disables quoting in the output of `stat`, and makes it print times in UTC.
+    // Disables quoting in the output of `stat`, and selects UTC.
     env: { LC_ALL: 'C', QUOTING_STYLE: 'literal', TZ: 'UTC0' },
     // Without stdin, the shell stays alive until all output has been read, because Kubernetes drops output in
     // transit when a process ends.
@@ -240,7 +234,7 @@ export async function runFileScript(
   }
   if (end.kind !== 'exited')
     throw unavailable('The connection to the sandbox was lost. Check the file before you try again.')
-  throw problemOf(end.code, stderr.toString())
+  throw problemOf(end.code, stderr.toBuffer().toString())
 }
 
 function limitOutput(maxBytes: number) {

@@ -1,9 +1,7 @@
-/** Matches paths against a glob pattern. */
 import { type Part, type Pattern, startsWithDot, type Token } from './pattern.ts'
 
 /**
- * Returns a function that reports whether a relative path matches the pattern. The path must not contain `.`
- * or `..`.
+ * The matched path must be relative, without `.` or `..`.
  * @param options.dots whether `*`, `?`, `[…]` and `**` match names that begin with a dot
  */
 export function makeMatcher(pattern: Pattern, options: { dots: boolean }): (path: string) => boolean {
@@ -12,15 +10,12 @@ export function makeMatcher(pattern: Pattern, options: { dots: boolean }): (path
 }
 
 /**
- * Converts an alternative to a regular expression that does not backtrack exponentially. The text between two
- * `*` or two `**` is matched as early as possible and is never rematched.
+ * Converts an alternative to a regular expression without exponential backtracking. The text between two `*`
+ * or two `**` is matched as early as possible and never rematched.
  */
 function expressionOf(parts: Part[], { dots }: { dots: boolean }): RegExp {
   let groups = 0
-  /**
-   * Uses a lookahead to emulate an atomic group, which JavaScript lacks. A match never backtracks into a
-   * lookahead.
-   */
+  /** A match never backtracks into a lookahead, which therefore emulates an atomic group. */
   const atomic = (make: () => string): string => {
     const group = ++groups
     return `(?=(${make()}))\\${group}`

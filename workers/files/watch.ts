@@ -1,8 +1,6 @@
 /**
  * Watches a path by comparing listings. One script in the sandbox lists the path whenever the worker sends a
- * line.
- *
- * The script therefore ends with the worker's connection, and a slow client delays the next listing.
+ * line, so the script ends with the worker's connection, and a slow client delays the next listing.
  */
 import type { Writable } from 'node:stream'
 import { limits } from '../../shared/contract/limits.ts'
@@ -13,8 +11,7 @@ import type { Streams } from '../../shared/rpc/calls.ts'
 import { write } from '../rpc/bytes.ts'
 import type { StreamHandler, Wire } from '../rpc/call.ts'
 import { eventHeaders, keepAlive, maxBatchLength } from '../rpc/event-stream.ts'
-import { enter, type SandboxContext } from '../sandbox/enter.ts'
-import { limitOpen } from '../sandbox/open-limit.ts'
+import { enter, limitOpen, type SandboxContext } from '../sandbox/enter.ts'
 import { entryFormat, readEntry } from './entries.ts'
 import { exits, probes, runFileScript, streamMs } from './file-script.ts'
 import { timeoutMs, tooSlow } from './list.ts'
@@ -23,19 +20,17 @@ import { readRecords } from './records.ts'
 
 /** Minimum time between the starts of two listings. */
 const intervalMs = 250
-/** After each listing, the watch pauses for at least this multiple of the time that the listing took. */
+/** The watch pauses for at least this multiple of the time that the last listing took. */
 const pauseFactor = 3
-/** Maximum output per listing. Every path occurs twice in a listing, next to delimiters. */
+/** Every path occurs twice in a listing, next to delimiters. */
 const maxListingBytes = 4 * limits.listed.bytes
 /** Memory overhead of an entry, in addition to its name and times. */
 const entryOverheadBytes = 100
 
 /**
- * Shell script that prints the entries only if their checksum has changed. Each listing ends with a record
- * `listed` or `same`.
- *
- * An entry that changes between the two passes is printed, and also makes the next checksum differ. In a
- * directory that exceeds the limits, `head` stops `find`. Temporary files of writes (place.ts) are skipped.
+ * Prints the entries only if their checksum has changed, then a record `listed` or `same`. An entry that
+ * changes between the two passes is printed and also makes the next checksum differ. In a directory that
+ * exceeds the limits, `head` stops `find`. Temporary files of writes (place.ts) are skipped.
  */
 const watchScript = `${probes}
 f=$1 format=$2 depth=$3 end=$4 last=none
@@ -62,7 +57,7 @@ done`
 
 const countWatch = limitOpen(
   limits.watches,
-  `This sandbox already has ${limits.watches} watches. Close one of them, or watch a common parent with a larger depth.`,
+  `This sandbox already has ${limits.watches} watches. Close one of them, or watch a common parent directory with a greater depth.`,
 )
 
 export const watchFiles: StreamHandler<'watchFiles', SandboxContext> = async (args, worker, wire) => {
@@ -92,7 +87,7 @@ export const watchFiles: StreamHandler<'watchFiles', SandboxContext> = async (ar
 
 const interrupted = () => unavailable(watchInterrupted.detail)
 
-/** Returns the reason why a watch ends. @throws {unknown} an error that is not a {@link Problem} */
+/** @throws {unknown} an error that is not a {@link Problem} */
 async function explain(worker: SandboxContext, args: WatchArgs, error: unknown): Promise<Problem> {
   if (!(error instanceof Problem)) throw error
   if (error.code !== 'unavailable') return error
@@ -102,7 +97,7 @@ async function explain(worker: SandboxContext, args: WatchArgs, error: unknown):
 
 type WatchArgs = Streams['watchFiles']['args']
 
-/** The type, times and other attributes of each entry as one string, by path. Each character is one byte. */
+/** Attributes of each entry as one string, by path. Each character is one byte. */
 interface Listing {
   attributes: Map<string, string>
   bytes: number
@@ -162,7 +157,6 @@ class Watch {
     }
   }
 
-  /** Sends the final event. */
   async end({ code, message }: Problem): Promise<void> {
     if (code === 'file_not_found') await this.sendRemoved(newListing())
     this.push('end', { code, detail: message })
@@ -213,7 +207,7 @@ class Watch {
       const event = before === undefined ? 'created' : 'changed'
       if (known) this.push(event, { ...this.show(name), ...found.entry })
     }
-    this.add(name, before === attributes ? before : attributes)
+    this.add(name, attributes)
   }
 
   private add(name: string, attributes: string): void {
@@ -287,10 +281,7 @@ class Watch {
 
 type DataOf<Name> = Extract<WatchEvent, { event: Name }>['data']
 
-/**
- * Returns the attributes of an entry that are compared. A directory's size and times are omitted, because
- * they change with its entries, which have their own events.
- */
+/** Omits a directory's size and times, because they change with its entries, which have their own events. */
 function attributesOf(printed: string): string {
   const [mode = '', , , uid, gid] = printed.split(' ', 5)
   return /^4.{3}$/.test(mode) ? `${mode} ${uid} ${gid}` : printed

@@ -2,6 +2,7 @@ import type { DatabaseClock } from '../../shared/data/clock.ts'
 import { findRemainingTime } from '../../shared/data/sandbox-pods.ts'
 import { recordUse } from '../../shared/data/sandbox-writes.ts'
 import { envSealContext, findSandbox, podOf, type SandboxRow } from '../../shared/data/sandboxes.ts'
+import { OpenCounts } from '../../shared/lib/open-counts.ts'
 import { readPendingInput } from '../../shared/platform/event-loop-stall.ts'
 import { Problem, unavailable } from '../../shared/platform/problem.ts'
 import { assertRunning, refuseDestroyed, refuseMissing } from '../../shared/platform/sandbox-check.ts'
@@ -33,17 +34,13 @@ export async function enter(
 ): Promise<EnteredSandbox> {
   const loaded = await loadSandbox(worker, call)
   const { sandbox } = loaded
-  // The sandbox was ready when the API checked it. Since then, its warm pod was found dead and is being
-  // replaced.
+  // Since the API checked the sandbox, its warm pod has been found dead and is being replaced.
   const isReplaced = sandbox.claim === 'replaced' && !sandbox.ready_at && !sandbox.destroyed_at
   if (isReplaced) await awaitReplacement(worker, sandbox.id).catch(() => {})
   return enterNow(isReplaced ? await loadSandbox(worker, call) : loaded)
 }
 
-/**
- * Loads the sandbox. Also records that it is in use, so that it is not destroyed as idle before or during the
- * call.
- */
+/** Also records that the sandbox is in use, so that it is not destroyed as idle before or during the call. */
 async function loadSandbox(
   worker: SandboxContext,
   call: { sandboxId: string; accountId: string },
@@ -53,7 +50,7 @@ async function loadSandbox(
   if (!found || found.account_id !== accountId) refuseMissing()
   const { left_ms: leftMs, clock_ms: ms, is_activity_due: isDue, ...sandbox } = found
   const loaded = { sandbox, leftMs, clock: { ms, readAt: performance.now() } }
-  // If the use cannot be recorded, the sandbox has just been destroyed, so its row is read again.
+  // If the use cannot be recorded, the sandbox has just been destroyed.
   return !isDue || (await recordUse(worker.db.share(accountId), sandboxId))
     ? loaded
     : await loadSandbox(worker, call)
@@ -82,8 +79,8 @@ export async function runInside(
   options: { timeoutMs: number; signal: AbortSignal },
 ): Promise<SlotRunResult> {
   const slot = await openSlotIn(worker, sandbox)
-  // If the API has reported this RPC as lost, it has disconnected, which aborts `signal` before anything is
-  // run.
+  // If the API has reported this RPC as lost, it has disconnected. Reading that aborts `signal` before
+  // anything is run.
   await readPendingInput()
   const end = await runCommand(worker.driver, slot, command, io, options)
   if (end.kind === 'lost' && end.usedUp) throw exhausted(end.usedUp)
@@ -99,7 +96,7 @@ export async function takeSlot(worker: SandboxContext, sandbox: SandboxRow): Pro
 }
 
 /**
- * Runs `work`. If a claimed warm pod disappears before anything has run in it, retries once with a new pod.
+ * If a claimed warm pod disappears before anything has run in it, runs `work` again with a new pod.
  * @throws {Problem} if the pod is gone, is unreachable or has exhausted a resource
  */
 export async function reachPod<T>(
@@ -137,3 +134,16 @@ export const exhausted = (resource: Resource): Problem =>
       members: { exhausted: resource },
     },
   )
+
+/**
+ * Limits how many connections of one kind a sandbox has on this worker. The returned function counts a
+ * connection, and returns a function that releases it.
+ * @param detail the message of the `rate_limited` error at the limit
+ */
+export function limitOpen(max: number, detail: string): (sandboxId: string) => () => void {
+  const open = new OpenCounts()
+  return (sandboxId) => {
+    if (open.of(sandboxId) >= max) throw new Problem('rate_limited', detail, { retryAfterSeconds: 1 })
+    return open.begin(sandboxId)
+  }
+}

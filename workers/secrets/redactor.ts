@@ -1,4 +1,4 @@
-/** Redacts secrets in an output stream, including secrets that are split between chunks. */
+/** Redacts secrets in an output stream, even if they are split between chunks. */
 import type { SecretPatterns } from './patterns.ts'
 
 interface Occurrence {
@@ -18,14 +18,13 @@ export class Redactor {
   private readonly output = new HeldOutput()
   private state = 0
   /**
-   * Occurrences in order of their start, none contained in another. Those before index `shown` have been
-   * returned.
+   * Occurrences in order of their start, none inside another. Those before index `shown` have been returned.
    */
   private found: Occurrence[] = []
   private shown = 0
   /**
-   * Offset before which all bytes have been returned or redacted. If a value extends beyond the returned
-   * bytes, this is the value's end.
+   * Offset before which all bytes have been returned or redacted. May lie beyond the returned bytes, at the
+   * end of a value.
    */
   private doneTo = 0
   private lastName = ''
@@ -38,7 +37,7 @@ export class Redactor {
     return this.output.length
   }
 
-  /** Returns redacted bytes. Bytes that may become part of a secret are held back. */
+  /** Returns redacted bytes, and holds back bytes that may become part of a secret. */
   push(chunk: Buffer): Buffer {
     if (!this.patterns) return chunk
     const { output } = this
@@ -55,10 +54,7 @@ export class Redactor {
     return this.show(to)
   }
 
-  /**
-   * Ends the output and resets the redactor.
-   * @returns the bytes that were held back
-   */
+  /** Returns the bytes that were held back, and resets the redactor. */
   flush(): Buffer {
     this.state = 0
     return this.show(this.output.end)
@@ -126,7 +122,7 @@ class HeldOutput {
 
   push(chunk: Buffer): void {
     if (this.to + chunk.length > this.buffer.length) {
-      // Doubling makes the cost of moving constant per byte.
+      // Doubling keeps the cost per byte constant.
       const larger = Buffer.allocUnsafe(2 * (this.length + chunk.length))
       this.to = this.buffer.copy(larger, 0, this.from, this.to)
       this.from = 0

@@ -9,9 +9,8 @@ const drainMs = 2_000
 
 export type SlotRunResult = CommandExit | { kind: 'timed_out' } | { kind: 'cancelled' }
 
-export interface RunOptions {
+interface RunOptions {
   timeoutMs: number
-  /** When the signal aborts, the command's process group is killed. */
   signal: AbortSignal
 }
 
@@ -41,10 +40,7 @@ export async function runCommand(
   }
 }
 
-/**
- * Sends TERM and then KILL to a command's process group. A shell that does not report the exit status is
- * killed as well.
- */
+/** Sends TERM, then KILL. If the shell still reports no exit status, kills the shell as well. */
 export async function killGroup(driver: Driver, processes: CommandProcesses, ended: Promise<unknown>) {
   await signalGroup(driver, processes, 'TERM')
   if (await settles(ended, graceMs)) return

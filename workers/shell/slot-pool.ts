@@ -1,10 +1,7 @@
 /**
- * Opens slots ahead of time, for sandboxes that have just become ready or are in use. On Kubernetes, a
- * command takes about 60 ms, of which about 50 ms are spent opening its slot.
- *
- * `bench/slots.ts` and `bench/exec.ts` measure this.
+ * Opens slots ahead of time for sandboxes that are in use or have just become ready. On Kubernetes, opening a
+ * slot takes about 50 of the 60 ms that a command takes (`bench/slots.ts`, `bench/exec.ts`).
  */
-
 import pLimit from 'p-limit'
 import { withTimeout } from '../../shared/lib/timeout.ts'
 import type { Logger } from '../../shared/platform/log.ts'
@@ -13,24 +10,20 @@ import { type Driver, PodGone, type PodName } from '../drivers/driver.ts'
 import { openSlot, type Slot } from './slot.ts'
 
 /**
- * Length of a burst in milliseconds. A sandbox keeps one slot more than the number of commands it started
- * within this time, up to {@link maxPerSandbox}.
+ * A sandbox keeps one slot more than the number of commands that it started within this time, up to {@link
+ * maxPerSandbox}.
  */
 const burstMs = 3_000
 const maxPerSandbox = 3
 /**
- * On a small node, opening a slot during a command halves the command's speed. The next slot is therefore
- * opened once the worker has started and ended no command for `quietMs`, or after `maxRefillDelayMs`.
- *
- * If the sandbox's previous command started less than `rapidMs` ago, the next slot is opened immediately.
+ * On a small node, opening a slot halves the speed of a running command. The next slot is therefore opened
+ * once the worker has started and ended no command for `quietMs`, or after `maxRefillDelayMs`. If the
+ * sandbox's previous command started less than `rapidMs` ago, the next slot is opened immediately.
  */
 const quietMs = 100
 const maxRefillDelayMs = 1_000
 const rapidMs = 500
-/**
- * Maximum number of slots that are opened ahead of time concurrently. Opening a slot costs the node about 30
- * ms of work.
- */
+/** Maximum number of slots being opened ahead of time. Each costs the node about 30 ms of work. */
 const maxOpening = 4
 
 export interface SlotPoolOptions {
@@ -38,20 +31,20 @@ export interface SlotPoolOptions {
   log: Logger
   metrics: Pick<Metrics, 'slots' | 'slotsWaiting'>
   idleMs?: number
-  /** Maximum number of idle slots. Above this number, the oldest idle slots of all sandboxes are closed. */
+  /** Maximum number of idle slots, beyond which the oldest are closed. */
   max?: number
-  /** Milliseconds after which a second slot is opened for a command if the first slot has not responded. */
+  /** Time after which a command whose slot does not respond opens a second one. */
   silentMs?: number
 }
 
-/** The slots of one sandbox. A warm pod's slots are stored under the pod's name until it is claimed. */
+/** A warm pod's slots are stored under the pod's name until the pod is claimed. */
 interface SandboxSlots {
   sandboxId: string
   pod: PodName
   idle: Set<Slot>
-  /** Slots that are being opened without a command waiting for them, oldest first. */
+  /** Slots that are being opened for no particular command, oldest first. */
   opening: Set<Promise<Slot>>
-  /** Number of slots to open once fewer than {@link maxOpening} are being opened. */
+  /** Number of slots that wait to be opened. */
   queued: number
   takes: number[]
   timer: NodeJS.Timeout
@@ -81,7 +74,7 @@ export class SlotPool {
 
   /**
    * Returns an idle slot, a slot that is being opened, or a new slot.
-   * @throws the same errors as {@link openSlot}
+   * @throws the errors of {@link openSlot}
    */
   async take(sandboxId: string, pod: PodName): Promise<{ slot: Slot; warm: boolean }> {
     if (!this.driver.startsSlowly) return { slot: await openSlot(this.driver, pod), warm: false }
@@ -138,8 +131,8 @@ export class SlotPool {
   }
 
   /**
-   * Returns a sandbox's slots. If the sandbox has claimed a warm pod, this includes that pod's slots. Closes
-   * slots of any other pod.
+   * Returns a sandbox's slots, including those of the warm pod that it has claimed. Closes slots of any other
+   * pod.
    */
   private slotsOf(sandboxId: string, pod: PodName): SandboxSlots {
     const existing = this.bySandbox.get(sandboxId) ?? this.bySandbox.get(pod.name)
@@ -173,14 +166,14 @@ export class SlotPool {
     !this.isClosed && this.bySandbox.get(slots.sandboxId) === slots
 
   private keep(slots: SandboxSlots, slot: Slot): void {
-    // For a slow sandbox, several attempts may succeed late. Slots beyond the limit would be idle processes.
+    // For a slow sandbox, several attempts may succeed late.
     if (slots.idle.size >= maxPerSandbox || !this.isCurrent(slots)) {
       slot.close()
       return
     }
     slots.idle.add(slot)
     this.idle.set(slot, slots)
-    // No command may get a slot that was killed by its user, or whose node or connection failed.
+    // A slot also closes if its user killed the shell, or its node or connection failed.
     void slot.closed.then(() => this.remove(slot))
     const [oldest] = this.idle.keys()
     if (this.idle.size > this.max && oldest) this.discard(oldest)
@@ -204,7 +197,7 @@ export class SlotPool {
     return idle.size + opening.size + queued < Math.min(1 + recent, maxPerSandbox)
   }
 
-  /** Opens slots ahead of time. A failure is not retried until the next command, which reports it. */
+  /** A failure is not retried until the next command, which reports it. */
   private fill(slots: SandboxSlots): void {
     while (this.isCurrent(slots) && this.isShort(slots)) {
       slots.queued++
@@ -230,8 +223,8 @@ export class SlotPool {
   }
 
   /**
-   * Returns a slot that is already being opened, or opens a new slot. If that slot does not respond in time,
-   * opens a second slot.
+   * Returns a slot that is being opened, or opens one. If that slot does not respond in time, opens a second
+   * one.
    * @throws the error from the last attempt
    */
   private async openNow(slots: SandboxSlots): Promise<Slot> {
