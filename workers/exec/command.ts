@@ -24,7 +24,6 @@ export const withoutExitCode = (
 ): ExitStatus => ({ ...running, status, reason })
 
 export interface Body {
-  /** Pid of the command's own process, if known. */
   pid: number | undefined
   signal(name: string): Promise<void>
   /** Sends TERM, then KILL after a delay. Resolves when the command has ended or could not be killed. */
@@ -65,7 +64,6 @@ export class Command {
   private isDelivered = false
   private endedAt = 0
   private ending: ExitStatus | undefined
-  /** The exit status in the command's row. */
   private recorded: ExitStatus | undefined
   private redactors: Record<StreamName, Redactor> | undefined
   private durationMs = 0

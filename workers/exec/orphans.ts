@@ -16,15 +16,11 @@ import type { CommandProcesses } from '../shell/slot.ts'
 import { killWaitingShells } from '../shell/terminal.ts'
 import type { ExecContext } from './context.ts'
 
-/** Maximum number of orphans per pass. */
 const pageRows = 1_000
 
 type OrphansContext = Pick<ExecContext, 'db' | 'driver' | 'id' | 'log' | 'metrics' | 'redis' | 'settings'>
 
-/**
- * Returns a function that makes one pass over the orphans, and remembers how long each worker has been
- * missing.
- */
+/** Returns a function that makes one pass, and remembers how long each worker has been missing. */
 export function makeOrphanReconciler(worker: OrphansContext): () => Promise<void> {
   const missingSince = new Map<string, number>()
   const agent = openCallAgent()

@@ -69,14 +69,6 @@ export class Block {
     return { stream: this.streamAt(index), bytes: bytes.subarray(0, length) }
   }
 
-  offsetAt(position: number): Record<StreamName, number> {
-    const offset = { ...this.at }
-    this.eachRun((stream, from, to) => {
-      if (from < position) offset[stream] += Math.min(to, position) - from
-    })
-    return offset
-  }
-
   /**
    * Returns a copy of one stream's bytes. Positions count only that stream's bytes in this block.
    * @param end exclusive; may be beyond the end of the block

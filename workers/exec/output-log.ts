@@ -71,9 +71,8 @@ export class OutputLog {
     return first ? sum(this.total) - sum(first.at) + this.overhead - first.overheadBefore : 0
   }
 
-  /** @param from offset of the first byte to read */
   read(from: OutputOffset = { stdout: 0, stderr: 0 }): Reader {
-    const reader = new Reader(this, this.offsetNear(from))
+    const reader = new Reader(this, from)
     this.readers.add(reader)
     return reader
   }
@@ -125,7 +124,6 @@ export class OutputLog {
     this.wake()
   }
 
-  /** Small writes share a block. */
   private roomyBlock(): Block {
     const last = this.blocks.at(-1)
     if (last && !last.isFull) return last
@@ -188,17 +186,6 @@ export class OutputLog {
     return { kind: 'output', stream, bytes, after }
   }
 
-  /**
-   * Corrects the offset from a reconnecting client: keeps the sum of both streams and recalculates the share
-   * of each.
-   */
-  private offsetNear(from: OutputOffset): OutputOffset {
-    if (sum(from) >= sum(this.total)) return { ...this.total }
-    const block = this.blocks[this.indexOf(sum(from))]
-    if (!block || sum(from) < sum(block.at)) return { ...from }
-    return block.offsetAt(sum(from) - sum(block.at))
-  }
-
   /** Returns the number of blocks if the byte has not arrived. */
   private indexOf(before: number): number {
     const { blocks } = this
@@ -236,7 +223,6 @@ export class Reader {
     return item
   }
 
-  /** After this call, the command no longer blocks on the reader. */
   leave(): void {
     this.hasDisconnected = true
     this.log.forget(this)

@@ -107,10 +107,6 @@ export class Commands {
     setTimeout(() => this.forgetSandbox(sandboxId), rememberMs).unref()
   }
 
-  /**
-   * Number of commands that are running, or have recently ended without a client having received their exit
-   * status.
-   */
   get pendingCount(): number {
     return this.pending().length
   }

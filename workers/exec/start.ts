@@ -70,15 +70,7 @@ async function startInside(
   const command = makeCommand(worker, factsOf(args), args.requestId)
   worker.commands.add(command)
   worker.reach('start: the row exists, the command does not run')
-  await run(worker, {
-    args,
-    sandbox,
-    command,
-    recordedSlot: slot,
-    ...secrets,
-    input,
-    isAwaited: wire.isAwaited,
-  })
+  await run(worker, { args, sandbox, command, slot, ...secrets, input, isAwaited: wire.isAwaited })
   stopAtTimeout(worker, command, { timeoutAt: performance.now() + timeoutOf(args), leftMs })
   return command
 }
@@ -95,7 +87,8 @@ const makeCommand = (worker: ExecContext, facts: CommandFacts, requestId: string
 const factsOf = ({ request, execId: id, sandboxId, accountId, mode }: StartExec): CommandFacts => ({
   ...{ id, sandboxId, accountId, startedAt: new Date() },
   graceMs: request.grace_ms ?? limits.graceMs.default,
-  needsClient: mode !== 'background' || hasGrace(request),
+  // A background command with a grace period needs a client, like a foreground command.
+  needsClient: mode !== 'background' || (!request.tty && request.grace_ms !== undefined),
   outputEncoding: request.output_encoding ?? 'utf-8',
 })
 
@@ -114,7 +107,7 @@ interface Start extends Pick<Wire, 'isAwaited'> {
   sandbox: SandboxRow
   command: Command
   /** The slot whose pid is stored in the row, or undefined for a terminal. */
-  recordedSlot: Slot | undefined
+  slot: Slot | undefined
   values: Secrets
   patterns: SecretPatterns | undefined
   input: Input
@@ -123,25 +116,26 @@ interface Start extends Pick<Wire, 'isAwaited'> {
 /** @throws {Problem} if the command did not start. The command is then removed and its row deleted */
 async function run(
   worker: ExecContext,
-  { args, sandbox, command, recordedSlot, values, patterns, input, isAwaited }: Start,
+  { args, sandbox, command, values, patterns, input, isAwaited, ...recorded }: Start,
 ): Promise<void> {
-  let slot = recordedSlot
+  let { slot } = recorded
   try {
     if (!args.request.reveal) command.redactWith(patterns)
-    const shellCommand = shellCommandOf(worker, sandbox, args, {
-      secrets: values,
-      hasStdin: input.stdin !== undefined,
-    })
+    const shellCommand = shellCommandOf(worker, sandbox, args.request, values, input)
     // A slot that has closed in the meantime did not run the command, so another slot may run it.
-    if (slot?.isClosed) slot = await replaceSlot(worker, sandbox, command.id)
+    if (slot?.isClosed) {
+      slot = await openSlotIn(worker, sandbox)
+      await slot.orClose(recordPid(worker.db, command.id, slot.pid))
+    }
     const assertAwaited = async () => {
       if (!(await isAwaited())) throw unavailable('The client has disconnected. The command was not run.')
     }
     await assertAwaited()
+    const { rows = 24, columns = 80 } = args.request
     const { processes, ended } = slot
       ? await awaitStart(runInSlot(worker, command, slot, shellCommand, input))
       : await runInTerminal(worker, sandbox, command, shellCommand, {
-          ...{ stdin: input.stdin, size: sizeOf(args.request) },
+          ...{ stdin: input.stdin, size: { rows, columns } },
           assertAwaited,
         })
     worker.reach('start: the command runs, no client has been notified')
@@ -160,14 +154,11 @@ async function run(
   }
 }
 
-/** @throws {Problem} if the sandbox has exhausted a resource, such as processes */
 async function awaitStart<T extends ReturnType<typeof runInSlot>>(running: T): Promise<T> {
   const end = await Promise.race([running.began, running.ended])
   if (end?.kind === 'lost' && end.usedUp) throw exhausted(end.usedUp)
   return running
 }
-
-const sizeOf = ({ rows = 24, columns = 80 }: ExecRequest) => ({ rows, columns })
 
 const timeoutOf = ({ request, mode }: StartExec): number =>
   request.timeout_ms ?? (mode === 'json' ? limits.execTimeoutMs : Number.POSITIVE_INFINITY)
@@ -198,12 +189,6 @@ function stopAtTimeout(
   void command.ended.then(() => clearTimeout(timer))
 }
 
-/**
- * A background command with a grace period is stopped after it has had no client for that long, like a
- * foreground command.
- */
-const hasGrace = ({ tty, grace_ms }: ExecRequest): boolean => !tty && grace_ms !== undefined
-
 function findExisting(worker: ExecContext, { accountId }: StartExec, existing: ExistingExec): Command {
   if (!existing.isSameRequest) {
     throw new Problem(
@@ -227,20 +212,15 @@ function assertVariablesAllowed(env: Record<string, string>, secrets: Secrets): 
   throw new Problem('command_not_allowed', reason, { members: { variable } })
 }
 
-async function replaceSlot(worker: ExecContext, sandbox: SandboxRow, execId: string): Promise<Slot> {
-  const slot = await openSlotIn(worker, sandbox)
-  await slot.orClose(recordPid(worker.db, execId, slot.pid))
-  return slot
-}
-
 const shellCommandOf = (
   worker: ExecContext,
   sandbox: SandboxRow,
-  { request }: StartExec,
-  { secrets, hasStdin }: { secrets: Secrets; hasStdin: boolean },
+  request: ExecRequest,
+  secrets: Secrets,
+  { stdin, background }: Input,
 ): ShellCommand => ({
   argv: typeof request.command === 'string' ? ['/bin/sh', '-c', '--', request.command] : request.command,
   cwd: request.cwd,
   env: { ...secrets, ...environmentOf(worker, sandbox), ...request.env },
-  noStdin: !hasStdin && !request.background,
+  noStdin: !stdin && !background,
 })

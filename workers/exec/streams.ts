@@ -34,7 +34,6 @@ export const writeStdin: StreamHandler<'writeStdin', ExecContext> = async (args,
   return { offset: stdin.offset, eof: stdin.eof }
 }
 
-/** Streams the retained bytes of stdout or stderr, or a range of them. */
 export const readOutput: StreamHandler<'readOutput', ExecContext> = async (
   args,
   worker,

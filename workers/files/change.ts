@@ -1,4 +1,3 @@
-/** Creates directories, and moves, removes and changes the mode of files. */
 import type { SandboxContext } from '../sandbox/enter.ts'
 import type { Path } from '../shell/script.ts'
 import { exits, probes, runFileScript } from './file-script.ts'

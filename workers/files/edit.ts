@@ -77,7 +77,6 @@ async function editOnce(edit: Edit, held: Reservation): Promise<Calls['editFile'
   }
 }
 
-/** @throws {Problem} `rate_limited` if the file exceeds the account's memory budget */
 async function readWhole(
   { args, worker, signal, location }: Edit,
   memory: Pick<Reservation, 'add'>,

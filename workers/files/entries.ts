@@ -99,7 +99,6 @@ const years = {
   last: Date.parse('9999-12-31T23:59:59Z') / 1000,
 }
 
-/** Returns milliseconds only if `stat` printed them. */
 function readTime(seconds: number, dateTime: string): string {
   const [whole = '', fraction = ''] = dateTime.split('.')
   const precise = new Date(`${whole}.${fraction.padEnd(3, '0').slice(0, 3)}Z`)

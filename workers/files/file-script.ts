@@ -18,26 +18,60 @@ export const streamMs = 24 * 60 * 60 * 1000
 /** Maximum size of a script's error messages. */
 const messageBytes = 64 * 1024
 
-export const exits = {
-  notFound: 40,
-  isDirectory: 41,
-  permissionDenied: 42,
-  notRegular: 43,
-  exists: 44,
-  cutShort: 45,
-  changed: 46,
-  tooLarge: 47,
-  notDirectory: 48,
-  badPattern: 49,
-  notWritable: 50,
-  busy: 51,
-  notNew: 52,
-  directoryExists: 53,
-  needsRecursive: 54,
-  mountPoint: 55,
-  ontoItself: 56,
-  fileInTheWay: 57,
-} as const
+const ontoItself = 'A file cannot be moved onto itself, and a directory cannot be moved into itself.'
+const mountPoint =
+  'The root directory and mount points, such as /workspace and /tmp, cannot be moved or removed.'
+
+const failures = {
+  notFound: ['file_not_found', 'No file exists at this path.'],
+  isDirectory: ['is_directory', 'The path is a directory.'],
+  permissionDenied: ['permission_denied', "The sandbox's user has no permission to read this path."],
+  notWritable: [
+    'permission_denied',
+    "The sandbox's user has no permission to write this file. If it owns the file, run `chmod u+w`.",
+  ],
+  notRegular: ['invalid_request', 'The path is a device, a pipe or a socket, not a file.'],
+  exists: ['file_exists', 'The file already exists. Send overwrite: true to replace it.'],
+  cutShort: ['unavailable', 'The content was not received completely; nothing was written. Try again.'],
+  changed: [
+    'precondition_failed',
+    'The file has changed since you read it; nothing was written. Read the file again.',
+  ],
+  notNew: [
+    'precondition_failed',
+    'The file already exists, but the request requires a new file; nothing was written.',
+  ],
+  tooLarge: [
+    'invalid_request',
+    `The file exceeds the limit of ${limits.editBytes / 2 ** 20} MiB for edits. Use files/raw instead.`,
+  ],
+  busy: [
+    'unavailable',
+    'Another write in this sandbox holds the lock on /workspace; nothing was written. Try again.',
+  ],
+  directoryExists: [
+    'file_exists',
+    'The directory already exists. Send exist_ok: true to accept an existing directory.',
+  ],
+  fileInTheWay: ['file_exists', 'A file that is not a directory exists at this path.'],
+  needsRecursive: [
+    'is_directory',
+    'The path is a directory. Send recursive: true to remove it and everything in it.',
+  ],
+  mountPoint: ['permission_denied', mountPoint],
+  ontoItself: ['invalid_request', ontoItself],
+  notDirectory: ['file_not_found', 'The path is not a directory.'],
+} satisfies Record<string, [ErrorCode, string]>
+
+type Exit = keyof typeof failures | 'badPattern'
+const exitNames = ['badPattern', ...Object.keys(failures)]
+const firstExit = 40
+
+/** Exit statuses by which the scripts report failures. */
+export const exits = Object.fromEntries(exitNames.map((name, index) => [name, firstExit + index])) as Record<
+  Exit,
+  number
+>
 
 /**
  * Shell functions that exit with one of {@link exits}. A client's command may create or remove the file at
@@ -64,54 +98,6 @@ must_be_file() {
   missing "$1"
 }
 `
-
-const ontoItself = 'A file cannot be moved onto itself, and a directory cannot be moved into itself.'
-const mountPoint =
-  'The root directory and mount points, such as /workspace and /tmp, cannot be moved or removed.'
-
-const problemOfExit: Partial<Record<number, [ErrorCode, string]>> = {
-  [exits.notFound]: ['file_not_found', 'No file exists at this path.'],
-  [exits.isDirectory]: ['is_directory', 'The path is a directory.'],
-  [exits.permissionDenied]: ['permission_denied', "The sandbox's user has no permission to read this path."],
-  [exits.notWritable]: [
-    'permission_denied',
-    "The sandbox's user has no permission to write this file. If it owns the file, run `chmod u+w`.",
-  ],
-  [exits.notRegular]: ['invalid_request', 'The path is a device, a pipe or a socket, not a file.'],
-  [exits.exists]: ['file_exists', 'The file already exists. Send overwrite: true to replace it.'],
-  [exits.cutShort]: [
-    'unavailable',
-    'The content was not received completely; nothing was written. Try again.',
-  ],
-  [exits.changed]: [
-    'precondition_failed',
-    'The file has changed since you read it; nothing was written. Read the file again.',
-  ],
-  [exits.notNew]: [
-    'precondition_failed',
-    'The file already exists, but the request requires a new file; nothing was written.',
-  ],
-  [exits.tooLarge]: [
-    'invalid_request',
-    `The file exceeds the limit of ${limits.editBytes / 2 ** 20} MiB for edits. Use files/raw instead.`,
-  ],
-  [exits.busy]: [
-    'unavailable',
-    'Another write in this sandbox holds the lock on /workspace; nothing was written. Try again.',
-  ],
-  [exits.directoryExists]: [
-    'file_exists',
-    'The directory already exists. Send exist_ok: true to accept an existing directory.',
-  ],
-  [exits.fileInTheWay]: ['file_exists', 'A file that is not a directory exists at this path.'],
-  [exits.needsRecursive]: [
-    'is_directory',
-    'The path is a directory. Send recursive: true to remove it and everything in it.',
-  ],
-  [exits.mountPoint]: ['permission_denied', mountPoint],
-  [exits.ontoItself]: ['invalid_request', ontoItself],
-  [exits.notDirectory]: ['file_not_found', 'The path is not a directory.'],
-}
 
 const problemOfMessage: [RegExp, ErrorCode, string][] = [
   [
@@ -263,9 +249,11 @@ export function problemOf(status: number, stderr: string): Problem {
       members: { errors: [{ path: 'pattern', message }] },
     })
   }
-  const problem =
-    problemOfExit[status] ?? problemOfMessage.find(([pattern]) => pattern.test(stderr))?.slice(1)
-  if (problem) return new Problem(...(problem as [ErrorCode, string]))
+  const failure: [ErrorCode, string] | undefined =
+    failures[exitNames[status - firstExit] as keyof typeof failures]
+  if (failure) return new Problem(...failure)
+  const [, code, detail] = problemOfMessage.find(([pattern]) => pattern.test(stderr)) ?? []
+  if (code && detail) return new Problem(code, detail)
   const resource = usedUpBy(stderr)
   if (resource) return exhausted(resource)
   // The script was killed by a command in the sandbox, by the OOM killer, or because the sandbox ended.

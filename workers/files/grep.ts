@@ -5,8 +5,7 @@ import { limits } from '../../shared/contract/limits.ts'
 import { wholeCharacters } from '../shell/output.ts'
 import { exits, probes, runFileScript } from './file-script.ts'
 import { type DisplayPath, locate, oddNames, prefixOf, readName, show } from './location.ts'
-import { makeMatcher } from './matcher.ts'
-import { findPart, findPatterns, readPattern } from './pattern.ts'
+import { findPart, findPatterns, makeMatcher, readPattern } from './pattern.ts'
 import { limitItems, readRecords } from './records.ts'
 import { limitPerSandbox } from './sandbox-concurrency.ts'
 
@@ -105,9 +104,7 @@ export const grepFiles = limitPerSandbox<'grepFiles'>(async (args, worker, { sig
 const letterF = 'F'.charCodeAt(0)
 const letterB = 'B'.charCodeAt(0)
 
-/**
- * @param record `LINE:TEXT`; the text may be truncated
- */
+/** @param record `LINE:TEXT`; the text may be truncated */
 function readLine(record: Buffer): Pick<Match, 'line' | 'text' | 'text_base64'> {
   const colon = record.indexOf(':')
   const text = record.subarray(colon + 1)

@@ -1,4 +1,3 @@
-/** Lists the entries of directories, and the paths that match a glob pattern. */
 import type { FileEntry, ListedEntry } from '../../shared/contract/files.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import { Problem } from '../../shared/platform/problem.ts'
@@ -7,8 +6,15 @@ import type { SandboxContext } from '../sandbox/enter.ts'
 import { entryFormat, type FoundEntry, readEntry } from './entries.ts'
 import { exits, probes, runFileScript } from './file-script.ts'
 import { locate, oddNames, prefixOf, readName, show } from './location.ts'
-import { makeMatcher } from './matcher.ts'
-import { deepest, findPatterns, literalStart, type Pattern, readPattern, wantsDots } from './pattern.ts'
+import {
+  deepest,
+  findPatterns,
+  literalStart,
+  makeMatcher,
+  type Pattern,
+  readPattern,
+  wantsDots,
+} from './pattern.ts'
 import { limitItems, readRecords } from './records.ts'
 import { limitPerSandbox } from './sandbox-concurrency.ts'
 

@@ -1,6 +1,7 @@
 /**
- * Parses glob patterns: `*`, `?`, `[a-z]`, `[!a-z]`, `{a,b}`, `\` before a literal character, and `**` for
- * any number of path components. As in a shell, only a literal dot matches a dot at the start of a name.
+ * Parses and matches glob patterns: `*`, `?`, `[a-z]`, `[!a-z]`, `{a,b}`, `\` before a literal character, and
+ * `**` for any number of path components. As in a shell, only a literal dot matches a dot at the start of a
+ * name.
  */
 import { limits } from '../../shared/contract/limits.ts'
 import { Problem } from '../../shared/platform/problem.ts'
@@ -61,28 +62,21 @@ export const findPart = (part: Token[]): string =>
     .map((token) => (token.kind === 'character' ? token.character.replace(/[*?[\]\\]/g, '\\$&') : '*'))
     .join('')
 
-/** @throws the result of `refuse` if the alternatives exceed a limit */
 function expandBraces(text: string, refuse: (reason: string) => Problem): string[] {
-  const done = new Set<string>()
-  let open = [text]
-  // Each round expands one pair of braces in every alternative that still has one.
-  for (let found = 0; open.length > 0; ) {
-    const next = open.flatMap((one) => {
-      const alternatives = expandFirst(one)
-      if (alternatives) return alternatives
-      found++
-      done.add(one)
-      return []
-    })
-    if (next.length + found > maxAlternatives) throw refuse(`has more than ${maxAlternatives} alternatives`)
-    const characters = [...next, ...done].reduce((sum, one) => sum + [...one].length, 0)
+  const done: string[] = []
+  const open = [text]
+  for (let one = open.shift(); one !== undefined; one = open.shift()) {
+    const alternatives = expandFirst(one)
+    if (alternatives) open.unshift(...alternatives)
+    else done.push(one)
+    const all = [...done, ...open]
+    if (all.length > maxAlternatives) throw refuse(`has more than ${maxAlternatives} alternatives`)
     // Text around braces counts once per alternative, because each alternative is matched separately.
-    if (characters > limits.globCharacters) {
+    if ([...all.join('')].length > limits.globCharacters) {
       throw refuse(`has alternatives with more than ${limits.globCharacters} characters in total`)
     }
-    open = next
   }
-  return [...done]
+  return [...new Set(done)]
 }
 
 interface Braces {
@@ -170,8 +164,7 @@ function readSet(characters: string[], start: number): { token: Token; end: numb
 
 const codeOf = (character: string) => character.codePointAt(0)!
 
-export const startsWithDot = ([first]: Token[]): boolean =>
-  first?.kind === 'character' && first.character === '.'
+const startsWithDot = ([first]: Token[]): boolean => first?.kind === 'character' && first.character === '.'
 
 function plainName(part: Part): string | undefined {
   if (part === 'any depth') return undefined
@@ -181,3 +174,67 @@ function plainName(part: Part): string | undefined {
 
 const refusal = (path: string, message: string) =>
   new Problem('invalid_request', `The pattern ${message}.`, { members: { errors: [{ path, message }] } })
+
+/**
+ * The matched path must be relative, without `.` or `..`.
+ * @param options.dots whether `*`, `?`, `[…]` and `**` match names that begin with a dot
+ */
+export function makeMatcher(pattern: Pattern, options: { dots: boolean }): (path: string) => boolean {
+  const expressions = pattern.alternatives.map((parts) => expressionOf(parts, options))
+  return (path) => path !== '' && expressions.some((expression) => expression.test(path))
+}
+
+/**
+ * Converts an alternative to a regular expression without exponential backtracking. The text between two `*`
+ * or two `**` is matched as early as possible and never rematched.
+ */
+function expressionOf(parts: Part[], { dots }: { dots: boolean }): RegExp {
+  let groups = 0
+  /** A match never backtracks into a lookahead, which therefore emulates an atomic group. */
+  const atomic = (make: () => string): string => {
+    const group = ++groups
+    return `(?=(${make()}))\\${group}`
+  }
+  const notHidden = dots ? '' : '(?!\\.)'
+  const nameOf = (tokens: Token[]): string => {
+    const [first = [], ...others] = splitAt(tokens, ({ kind }) => kind === 'many')
+    const last = others.pop()
+    return [
+      startsWithDot(tokens) ? '' : notHidden,
+      first.map(oneOf).join(''),
+      ...others.map((some) => atomic(() => `[^/]*?${some.map(oneOf).join('')}`)),
+      last ? `[^/]*${last.map(oneOf).join('')}` : '',
+    ].join('')
+  }
+  const namesOf = (some: Part[]) => (some as Token[][]).map(nameOf).join('/')
+  // A final `**` matches at least one name.
+  const whole = parts.at(-1) === 'any depth' ? [...parts, [{ kind: 'many' } as const]] : parts
+  const [first = [], ...others] = splitAt(whole, (part) => part === 'any depth')
+  const last = others.pop()
+  const anyDepth = `(?:${notHidden}[^/]+/)*`
+  const source = [
+    namesOf(first) + (last && first.length > 0 ? '/' : ''),
+    ...others.map((some) => atomic(() => `${anyDepth}?${namesOf(some)}/`)),
+    last ? anyDepth + namesOf(last) : '',
+  ].join('')
+  return new RegExp(`^${source}$`, 'u')
+}
+
+function splitAt<T>(items: T[], isSeparator: (item: T) => boolean): T[][] {
+  const runs: T[][] = [[]]
+  for (const item of items) {
+    if (isSeparator(item)) runs.push([])
+    else runs.at(-1)!.push(item)
+  }
+  return runs
+}
+
+function oneOf(token: Token): string {
+  if (token.kind === 'character') return escapeOf(codeOf(token.character))
+  if (token.kind !== 'set') return '[^/]'
+  const ranges = token.ranges.filter(([from, to]) => from <= to)
+  const set = ranges.map(([from, to]) => `${escapeOf(from)}-${escapeOf(to)}`).join('')
+  return token.negated ? `[^/${set}]` : `(?!/)[${set}]`
+}
+
+const escapeOf = (code: number): string => `\\u{${code.toString(16)}}`

@@ -175,11 +175,7 @@ export const readRaw: StreamHandler<'readRaw', SandboxContext> = async (
   if (state.left !== 0) response.destroy()
 }
 
-/**
- * Evaluates conditions and range (RFC 9110).
- * @returns `isSame` if the client already has this version, and the range if it applies
- * @throws {Problem} `precondition_failed`, `invalid_request` or `range_not_satisfiable`
- */
+/** Evaluates conditions and range (RFC 9110). `isSame` means that the client already has this version. */
 function evaluateConditions(
   { range, ifRange, ifMatch, ifNoneMatch }: ReadConditions,
   size: number,

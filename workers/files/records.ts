@@ -1,4 +1,3 @@
-/** Memory use is bounded for any output. */
 import { limits } from '../../shared/contract/limits.ts'
 import { runCooperatively, type Steps } from './cooperative.ts'
 
@@ -14,8 +13,8 @@ interface RecordReader {
 }
 
 /**
- * Splits a stream into records, each terminated by the delimiter. A record's bytes are valid only until
- * `onRecord` returns.
+ * Splits a stream into records, each terminated by the delimiter, in bounded memory. A record's bytes are
+ * valid only until `onRecord` returns.
  * @returns a function that accepts the next chunk; calls must not overlap
  */
 export function readRecords(accountId: string, reader: RecordReader): (chunk: Buffer) => Promise<void> {

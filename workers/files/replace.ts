@@ -12,7 +12,6 @@ export interface Replacement {
   replaceAll: boolean
 }
 
-/** Further lines are omitted from an error. */
 const maxLines = 100
 const maxSimilar = 10
 

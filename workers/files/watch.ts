@@ -75,7 +75,7 @@ export const watchFiles: StreamHandler<'watchFiles', SandboxContext> = async (ar
       enough: AbortSignal.any([watch.failed, draining]),
       timeoutMs: streamMs,
     })
-    throw watch.failure ?? interrupted()
+    throw watch.failed.reason ?? interrupted()
   } catch (error) {
     if (signal.aborted || !response.headersSent) throw error
     await watch.end(await explain(worker, args, error))
@@ -109,9 +109,9 @@ const memoryOf = ({ attributes, bytes }: Listing): number => bytes + attributes.
 
 class Watch {
   readonly format = entryFormat(' %z')
-  failure: Problem | undefined
-  readonly failed: AbortSignal
   private readonly stop = new AbortController()
+  /** Aborts with a {@link Problem} if the watch fails. */
+  readonly failed = this.stop.signal
   private readonly args: WatchArgs
   private readonly wire: Wire
   private readonly prefix: Buffer
@@ -130,7 +130,6 @@ class Watch {
   constructor(args: WatchArgs, wire: Wire) {
     this.args = args
     this.wire = wire
-    this.failed = this.stop.signal
     this.prefix = prefixOf(args)
     const { delimiter } = this.format
     this.read = readRecords(args.accountId, { delimiter, onRecord: (record) => this.takeRecord(record) })
@@ -146,7 +145,7 @@ class Watch {
     // A slow client may delay the rest of this function.
     clearTimeout(this.timer)
     this.received += chunk.length
-    if (this.received > maxListingBytes) this.fail(tooLarge())
+    if (this.received > maxListingBytes) this.stop.abort(tooLarge())
     else await this.read(chunk)
     if (this.failed.aborted) return
     if (this.nextState) {
@@ -169,11 +168,6 @@ class Watch {
     this.stopKeepAlive()
   }
 
-  private fail(problem: Problem): void {
-    this.failure ??= problem
-    this.stop.abort()
-  }
-
   private awaitListing(): void {
     this.askedAt = performance.now()
     this.received = 0
@@ -183,11 +177,11 @@ class Watch {
   private limitTime(): void {
     clearTimeout(this.timer)
     if (this.failed.aborted) return
-    this.timer = setTimeout(() => this.fail(tooSlow('Watch a smaller directory.')), timeoutMs)
+    this.timer = setTimeout(() => this.stop.abort(tooSlow('Watch a smaller directory.')), timeoutMs)
   }
 
   private takeRecord(record: Buffer): void {
-    if (this.nextState || this.failure) return
+    if (this.nextState || this.failed.aborted) return
     const text = record.length <= 'listed'.length ? record.toString('latin1') : ''
     if (text === 'listed' || text === 'same') this.nextState = text
     else this.takeEntry(this.format.split(record))
@@ -221,7 +215,7 @@ class Watch {
       next.attributes.set(name, attributes)
       next.bytes += bytes
     } catch (error) {
-      this.fail(error as Problem)
+      this.stop.abort(error)
     }
   }
 

@@ -3,6 +3,7 @@ import { findRemainingTime } from '../../shared/data/sandbox-pods.ts'
 import { recordUse } from '../../shared/data/sandbox-writes.ts'
 import { envSealContext, findSandbox, podOf, type SandboxRow } from '../../shared/data/sandboxes.ts'
 import { OpenCounts } from '../../shared/lib/open-counts.ts'
+import { untilAborted, withTimeout } from '../../shared/lib/timeout.ts'
 import { readPendingInput } from '../../shared/platform/event-loop-stall.ts'
 import { Problem, unavailable } from '../../shared/platform/problem.ts'
 import { assertRunning, refuseDestroyed, refuseMissing } from '../../shared/platform/sandbox-check.ts'
@@ -11,9 +12,9 @@ import { DriverUnavailable, PodExhausted, PodGone } from '../drivers/driver.ts'
 import type { Resource } from '../drivers/exhausted.ts'
 import { awaitReplacement, beginUse, renewPod } from '../pods/claimed-pod.ts'
 import type { PodsContext } from '../pods/context.ts'
-import { runCommand, type SlotRunResult } from '../shell/run.ts'
+import { killGroup } from '../shell/kill.ts'
 import type { ShellCommand } from '../shell/script.ts'
-import type { CommandIo, Slot } from '../shell/slot.ts'
+import type { CommandExit, CommandIo, Slot } from '../shell/slot.ts'
 import type { SlotPool } from '../shell/slot-pool.ts'
 
 export interface SandboxContext extends PodsContext {
@@ -37,7 +38,11 @@ export async function enter(
   // Since the API checked the sandbox, its warm pod has been found dead and is being replaced.
   const isReplaced = sandbox.claim === 'replaced' && !sandbox.ready_at && !sandbox.destroyed_at
   if (isReplaced) await awaitReplacement(worker, sandbox.id).catch(() => {})
-  return enterNow(isReplaced ? await loadSandbox(worker, call) : loaded)
+  const entered = isReplaced ? await loadSandbox(worker, call) : loaded
+  assertRunning(entered.sandbox)
+  // The sandbox has expired, but no worker has destroyed it yet.
+  if (entered.leftMs <= 0) refuseDestroyed({ ...entered.sandbox, destroy_reason: 'expired' })
+  return entered
 }
 
 /** Also records that the sandbox is in use, so that it is not destroyed as idle before or during the call. */
@@ -56,13 +61,6 @@ async function loadSandbox(
     : await loadSandbox(worker, call)
 }
 
-function enterNow({ leftMs, sandbox, clock }: EnteredSandbox): EnteredSandbox {
-  assertRunning(sandbox)
-  // The sandbox has expired, but no worker has destroyed it yet.
-  if (leftMs <= 0) refuseDestroyed({ ...sandbox, destroy_reason: 'expired' })
-  return { sandbox, leftMs, clock }
-}
-
 export function environmentOf(
   { opener }: Pick<SandboxContext, 'opener'>,
   sandbox: SandboxRow,
@@ -71,20 +69,33 @@ export function environmentOf(
   return JSON.parse(opener.open(sandbox.sealed_env, envSealContext(sandbox.id))) as Record<string, string>
 }
 
+/** Runs a command. After `timeoutMs`, or when the signal aborts, its process group is killed. */
 export async function runInside(
   worker: SandboxContext,
   sandbox: SandboxRow,
   command: ShellCommand,
   io: CommandIo,
-  options: { timeoutMs: number; signal: AbortSignal },
-): Promise<SlotRunResult> {
+  { timeoutMs, signal }: { timeoutMs: number; signal: AbortSignal },
+): Promise<CommandExit | { kind: 'timed_out' | 'cancelled' }> {
   const slot = await openSlotIn(worker, sandbox)
-  // If the API has reported this RPC as lost, it has disconnected. Reading that aborts `signal` before
-  // anything is run.
-  await readPendingInput()
-  const end = await runCommand(worker.driver, slot, command, io, options)
-  if (end.kind === 'lost' && end.usedUp) throw exhausted(end.usedUp)
-  return end
+  try {
+    // If the API has reported this RPC as lost, it has disconnected. Reading that aborts `signal` before
+    // anything is run.
+    await readPendingInput()
+    if (signal.aborted) return { kind: 'cancelled' }
+    const ended = slot.run(command, io)
+    const endedOrCancelled = untilAborted(signal, ended).catch((error) => {
+      if (!signal.aborted) throw error
+      return { kind: 'cancelled' } as const
+    })
+    const end = await withTimeout(timeoutMs, endedOrCancelled, () => ({ kind: 'timed_out' }) as const)
+    if (end.kind === 'timed_out' || end.kind === 'cancelled')
+      await killGroup(worker.driver, slot.processes, ended)
+    if (end.kind === 'lost' && end.usedUp) throw exhausted(end.usedUp)
+    return end
+  } finally {
+    slot.close()
+  }
 }
 
 export const openSlotIn = (worker: SandboxContext, sandbox: SandboxRow): Promise<Slot> =>
@@ -130,9 +141,7 @@ export const exhausted = (resource: Resource): Problem =>
   new Problem(
     'sandbox_exhausted',
     `The sandbox has reached its ${resource === 'processes' ? 'process' : resource} limit; nothing was run. ${remedies[resource]}`,
-    {
-      members: { exhausted: resource },
-    },
+    { members: { exhausted: resource } },
   )
 
 /**

@@ -38,10 +38,6 @@ const count = limitOpen(
   `This sandbox already has ${limits.connections} connections to its ports. Close one of them before you retry.`,
 )
 
-/**
- * @throws {Problem} if the sandbox is not running, is unreachable or has too many connections
- * @throws {PortRefused} if no process is listening on the port
- */
 async function connectTo(worker: SandboxContext, call: OnePort): Promise<Duplex> {
   const { sandboxId, port } = call
   const { sandbox } = await enter(worker, call)

@@ -1,4 +1,3 @@
-/** Redacts secrets in an output stream, even if they are split between chunks. */
 import type { SecretPatterns } from './patterns.ts'
 
 interface Occurrence {
@@ -7,11 +6,9 @@ interface Occurrence {
   name: string
 }
 
-const nothing = Buffer.alloc(0)
-
 /**
- * Replaces each value of at least 8 bytes with `[secret NAME]`. If values overlap, all of their bytes are
- * redacted. Offsets count from the first byte of the stream.
+ * Replaces each value of at least 8 bytes with `[secret NAME]`, even if it is split between chunks. If values
+ * overlap, all of their bytes are redacted. Offsets count from the first byte of the stream.
  */
 export class Redactor {
   private readonly patterns: SecretPatterns | undefined
@@ -112,7 +109,7 @@ export class Redactor {
 /** The last bytes of a stream, addressed by their offsets in the stream. */
 class HeldOutput {
   end = 0
-  private buffer = nothing
+  private buffer: Buffer = Buffer.alloc(0)
   private from = 0
   private to = 0
 
@@ -144,7 +141,7 @@ class HeldOutput {
   drop(offset: number): void {
     this.from = Math.max(this.from, this.to - (this.end - offset))
     if (this.length > 0) return
-    this.buffer = nothing
+    this.buffer = Buffer.alloc(0)
     this.from = 0
     this.to = 0
   }

@@ -91,3 +91,19 @@ async function runToLine(driver: Driver, pod: PodName, args: readonly string[]):
   process.close()
   return line
 }
+
+const graceMs = 2_000
+const drainMs = 2_000
+
+/** Sends TERM, then KILL. If the shell still reports no exit status, kills the shell as well. */
+export async function killGroup(driver: Driver, processes: CommandProcesses, ended: Promise<unknown>) {
+  await signalGroup(driver, processes, 'TERM')
+  if (await settles(ended, graceMs)) return
+  await signalGroup(driver, processes, 'KILL')
+  if (await settles(ended, drainMs)) return
+  await killSessions(driver, processes)
+}
+
+async function settles(work: Promise<unknown>, ms: number): Promise<boolean> {
+  return (await withTimeout(ms, Promise.allSettled([work]))) !== undefined
+}

@@ -13,20 +13,12 @@ import {
   type WorkerEntry,
 } from '../../shared/rpc/worker-registry.ts'
 
-export interface SlotOwner {
-  /**
-   * The list of workers may be a second old, which at worst delays one command by a few milliseconds.
-   * @param id ID of a sandbox, or name of a warm pod
-   */
-  owns(id: string): boolean
-  /** Whether this is the newest worker that can reach the cluster. False while Redis is unavailable. */
-  isNewest(): Promise<boolean>
-}
+export type SlotOwner = ReturnType<typeof followWorkers>
 
 export function followWorkers(
   worker: Pick<Context, 'redis' | 'settings' | 'log'> & { id: string },
   signal: AbortSignal,
-): SlotOwner {
+) {
   const { id } = worker
   let workers: WorkerEntry[] = []
   const refresh = async () => {
@@ -37,8 +29,13 @@ export function followWorkers(
   addAbortListener(signal, () => clearTimeout(timer))
   void refresh()
   return {
-    owns: (owned) => inOrderFor(owned, workers.filter(takesCalls))[0]?.id === id,
-    async isNewest() {
+    /**
+     * The list of workers may be a second old, which at worst delays one command by a few milliseconds.
+     * @param owned ID of a sandbox, or name of a warm pod
+     */
+    owns: (owned: string): boolean => inOrderFor(owned, workers.filter(takesCalls))[0]?.id === id,
+    /** Whether this is the newest worker that can reach the cluster. False while Redis is unavailable. */
+    async isNewest(): Promise<boolean> {
       const current = await listWorkers(worker).catch(() => [])
       const healthy = current.filter((each) => each.driverProblem === null && takesCalls(each))
       return healthy.every((each) => each.id <= id) && healthy.some((each) => each.id === id)

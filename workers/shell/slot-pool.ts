@@ -44,18 +44,13 @@ interface SandboxSlots {
   idle: Set<Slot>
   /** Slots that are being opened for no particular command, oldest first. */
   opening: Set<Promise<Slot>>
-  /** Number of slots that wait to be opened. */
   queued: number
   takes: number[]
   timer: NodeJS.Timeout
 }
 
 export class SlotPool {
-  private readonly driver: Driver
-  private readonly options: SlotPoolOptions
-  private readonly idleMs: number
-  private readonly max: number
-  private readonly silentMs: number
+  private readonly options: Required<SlotPoolOptions>
   private readonly bySandbox = new Map<string, SandboxSlots>()
   private readonly idle = new Map<Slot, SandboxSlots>()
   private readonly openAhead = pLimit(maxOpening)
@@ -64,12 +59,8 @@ export class SlotPool {
   private isClosed = false
 
   constructor(options: SlotPoolOptions) {
-    const { driver, idleMs = 60_000, max = 500, silentMs = driver.livenessTimeouts.slot } = options
-    this.driver = driver
-    this.options = options
-    this.idleMs = idleMs
-    this.max = max
-    this.silentMs = silentMs
+    const silentMs = options.driver.livenessTimeouts.slot
+    this.options = { idleMs: 60_000, max: 500, silentMs, ...options }
   }
 
   /**
@@ -77,14 +68,15 @@ export class SlotPool {
    * @throws the errors of {@link openSlot}
    */
   async take(sandboxId: string, pod: PodName): Promise<{ slot: Slot; warm: boolean }> {
-    if (!this.driver.startsSlowly) return { slot: await openSlot(this.driver, pod), warm: false }
+    const { driver, metrics } = this.options
+    if (!driver.startsSlowly) return { slot: await openSlot(driver, pod), warm: false }
     const slots = this.slotsOf(sandboxId, pod)
     slots.timer.refresh()
     const now = performance.now()
     const isRapid = now - (slots.takes.at(-1) ?? Number.NEGATIVE_INFINITY) < rapidMs
     slots.takes = [...slots.takes.filter((at) => now - at < burstMs), now]
     const [slot] = slots.idle
-    this.options.metrics.slots.inc({ outcome: slot ? 'warm' : 'cold' })
+    metrics.slots.inc({ outcome: slot ? 'warm' : 'cold' })
     try {
       const taken = slot ?? (await this.openNow(slots))
       if (slot) this.remove(slot)
@@ -108,7 +100,7 @@ export class SlotPool {
   }
 
   prepare(sandboxId: string, pod: PodName): void {
-    if (!this.driver.startsSlowly) return
+    if (!this.options.driver.startsSlowly) return
     const slots = this.slotsOf(sandboxId, pod)
     slots.timer.refresh()
     this.fill(slots)
@@ -150,7 +142,7 @@ export class SlotPool {
       opening: new Set(),
       queued: 0,
       takes: [],
-      timer: setTimeout(() => this.clear(slots), this.idleMs).unref(),
+      timer: setTimeout(() => this.clear(slots), this.options.idleMs).unref(),
     }
     this.bySandbox.set(sandboxId, slots)
     return slots
@@ -176,7 +168,7 @@ export class SlotPool {
     // A slot also closes if its user killed the shell, or its node or connection failed.
     void slot.closed.then(() => this.remove(slot))
     const [oldest] = this.idle.keys()
-    if (this.idle.size > this.max && oldest) this.discard(oldest)
+    if (this.idle.size > this.options.max && oldest) this.discard(oldest)
     this.options.metrics.slotsWaiting.set(this.idle.size)
   }
 
@@ -208,7 +200,7 @@ export class SlotPool {
   private async openFor(slots: SandboxSlots): Promise<void> {
     slots.queued--
     if (!this.isCurrent(slots) || !this.isShort(slots)) return
-    const opening = openSlot(this.driver, slots.pod)
+    const opening = openSlot(this.options.driver, slots.pod)
     slots.opening.add(opening)
     try {
       const slot = await opening
@@ -230,9 +222,9 @@ export class SlotPool {
   private async openNow(slots: SandboxSlots): Promise<Slot> {
     const [ahead] = slots.opening
     if (ahead) slots.opening.delete(ahead)
-    const open = () => openSlot(this.driver, slots.pod)
+    const open = () => openSlot(this.options.driver, slots.pod)
     const first = ahead?.catch(open) ?? open()
-    const inTime = await withTimeout(this.silentMs, first)
+    const inTime = await withTimeout(this.options.silentMs, first)
     if (inTime) return inTime
     const second = open()
     const used = await Promise.any([first, second]).catch(() => second)
