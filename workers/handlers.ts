@@ -1,9 +1,8 @@
 /** The handlers of all RPCs. The compiler reports any RPC that has no handler. */
 import { attachPath, portPath } from '../shared/rpc/calls.ts'
 import { attach } from './exec/attach.ts'
-import { exec, getExec, runningPids, stopExec } from './exec/calls.ts'
+import { exec, getExec, resetSandbox, runningPids, stopExec } from './exec/calls.ts'
 import type { ExecContext } from './exec/context.ts'
-import { resetSandbox } from './exec/reset.ts'
 import { execEvents, followExec, readOutput, writeStdin } from './exec/streams.ts'
 import { changeFileMode, makeDirectory, moveFile, removeFile } from './files/change.ts'
 import { editFile } from './files/edit.ts'

@@ -16,7 +16,6 @@ import { openDriver } from './drivers/open.ts'
 import type { ExecContext } from './exec/context.ts'
 import { ExitStatusWriter } from './exec/exit-status-writer.ts'
 import { followSandboxes } from './exec/follow-sandboxes.ts'
-import { OutputRate } from './exec/output-rate.ts'
 import { RefusedExecs } from './exec/refused-execs.ts'
 import { Commands } from './exec/registry.ts'
 import * as handlers from './handlers.ts'
@@ -142,7 +141,6 @@ async function openParts(context: Context, id: string, reach: ExecContext['reach
     exitStatuses: new ExitStatusWriter(db, log),
     slots: new SlotPool({ driver, log, metrics }),
     slotOwner: followWorkers({ ...context, id }, signal),
-    outputRate: new OutputRate(),
     activity: new Activity(),
   }
 }

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { OutputOffset } from '../../shared/contract/exec-events.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import { MemoryBudget } from '../../shared/platform/memory-budget.ts'
-import type { Command } from '../../workers/exec/command.ts'
+import { type Command, withoutExitCode } from '../../workers/exec/command.ts'
 import type { Reader } from '../../workers/exec/output-log.ts'
 import { Commands } from '../../workers/exec/registry.ts'
 import { makeCommand as makeOne } from '../support/command.ts'
@@ -11,6 +11,7 @@ import { makeCommand as makeOne } from '../support/command.ts'
 const mib = 1024 * 1024
 const memoryBudget = new MemoryBudget({ ofAccount: 64 * mib, ofAll: 256 * mib }, pino({ level: 'silent' }))
 const makeCommand = () => makeOne({ grace_ms: 60_000 })
+const makeCommands = (budget = memoryBudget) => new Commands({ has: () => false }, budget)
 
 /** Whether `append` resolves soon after these bytes were printed. */
 const goesOn = (printed: Promise<void>) =>
@@ -41,7 +42,7 @@ test('a command blocked by a disconnected reader continues when the reader recon
 })
 
 test("a sandbox's retained output is limited, but unread output is kept", async () => {
-  const commands = new Commands({ has: () => false }, memoryBudget)
+  const commands = makeCommands()
   const print = async (command: Command, bytes: number) => {
     for (let printed = 0; printed < bytes; printed += 64 * 1024) {
       void command.take('stdout', Buffer.alloc(64 * 1024))
@@ -59,7 +60,7 @@ test("a sandbox's retained output is limited, but unread output is kept", async 
 })
 
 test("commands with slow readers share their sandbox's output limit", async () => {
-  const commands = new Commands({ has: () => false }, memoryBudget)
+  const commands = makeCommands()
   const all = Array.from({ length: 16 }, makeCommand)
   for (const command of all) {
     commands.add(command)
@@ -75,9 +76,8 @@ test("commands with slow readers share their sandbox's output limit", async () =
 test('missing output sets the field `truncated`', () => {
   const whole = makeCommand()
   const cut = makeCommand()
-  const ending = { status: 'exited', exit_code: 6, signal: null, reason: null, start_error: null } as const
-  whole.finish(ending)
-  cut.finish(ending, true)
+  whole.finish(withoutExitCode('killed', null))
+  cut.finish(withoutExitCode('killed', null), true)
   expect(whole.summary().truncated).toBe(false)
   expect(cut.summary().truncated).toBe(true)
   expect(cut.result().truncated).toBe(true)
@@ -85,7 +85,7 @@ test('missing output sets the field `truncated`', () => {
 
 test('when the total output exceeds the limit, the output of the largest account is dropped first', async () => {
   const small = new MemoryBudget({ ofAccount: 64 * mib, ofAll: 20 * mib }, pino({ level: 'silent' }))
-  const commands = new Commands({ has: () => false }, small)
+  const commands = makeCommands(small)
   const print = async (accountId: string, sandboxId: string, bytes: number) => {
     const command = makeOne({}, { accountId, sandboxId })
     commands.add(command)
@@ -101,26 +101,20 @@ test('when the total output exceeds the limit, the output of the largest account
   expect(small.sums.output).toBeLessThanOrEqual(20 * mib)
   expect([first, second, other].map(({ log }, at) => log.keptBytes < kept[at]!)).toEqual([true, false, false])
   for (const sandboxId of ['a1', 'a2', 'b1', 'c1'])
-    commands.markDestroyed(sandboxId, {
-      status: 'killed',
-      exit_code: null,
-      signal: null,
-      reason: null,
-      start_error: null,
-    })
+    commands.markDestroyed(sandboxId, withoutExitCode('killed', null))
 })
 
 test('a finished command stays pending until a client receives its exit status or a timeout expires', async () => {
-  const commands = new Commands({ has: () => false }, memoryBudget)
+  const commands = makeCommands()
   const command = makeCommand()
   commands.add(command)
   expect(commands.pendingCount).toBe(1)
-  command.finish({ status: 'exited', exit_code: 0, signal: null, reason: null, start_error: null })
+  command.finish(withoutExitCode('killed', null))
   await command.ended
   expect(command.isPending(60_000)).toBe(true)
   expect(command.isPending(0)).toBe(false)
   const left = command.waitForDelivery(60_000)
-  expect(command.summary().status).toBe('exited')
+  expect(command.summary().status).toBe('killed')
   await left
   expect(command.isPending(60_000)).toBe(false)
   expect(commands.pendingCount).toBe(0)

@@ -39,28 +39,22 @@ const write = (name: string, { mode = 'keep', overwrite = 'yes', match = '' } = 
   stdin: content,
 })
 
-const put = write('file')
-const putByLink = write('link')
-const putWithMode = write('file', { mode: '600' })
-const putNew = write('file', { overwrite: 'no' })
-const putWhereNoneIs = write('file', { overwrite: 'new' })
-const putInPlaceOfMeant = write('file', { match: sha256(first) })
 const view: Script = { text: viewScript, args: ['link', '1', 'all', '1000'], stdin: '' }
 const get: Script = { text: rawScript, args: ['link', 'yes'], stdin: `1 ${first.length}\n` }
 
 test.concurrent.each([
-  ['put by its link', putByLink, [], 'mkdir file'],
-  ['put a new one', putNew, [], 'mkdir file'],
-  ['put where there is none', putWhereNoneIs, ['file'], 'rm file'],
+  ['put by its link', write('link'), [], 'mkdir file'],
+  ['put a new one', write('file', { overwrite: 'no' }), [], 'mkdir file'],
+  ['put where there is none', write('file', { overwrite: 'new' }), ['file'], 'rm file'],
   ['view', view, [], 'mkdir file'],
   ['get', get, [], 'mkdir file'],
-  ['put', put, ['file'], 'rm file'],
-  ['put by its link', putByLink, ['file'], 'mv file moved'],
+  ['put', write('file'), ['file'], 'rm file'],
+  ['put by its link', write('link'), ['file'], 'mv file moved'],
   ['view', view, ['file'], 'rm file'],
   ['get', get, ['file'], 'mv file moved'],
-  ['put with a mode', putWithMode, ['file', 'hard'], 'rm file'],
+  ['put with a mode', write('file', { mode: '600' }), ['file', 'hard'], 'rm file'],
   // A write between the final check and the rename is lost.
-  ['put in place of the one that is meant', putInPlaceOfMeant, ['file'], 'rm file', 'may be lost'],
+  ['put if it matches', write('file', { match: sha256(first) }), ['file'], 'rm file', 'may be lost'],
 ])(
   'the step "%s" is correct despite a concurrent change',
   async (_name, script, names, change, isLost?: string) => {

@@ -4,7 +4,7 @@ import { type Driver, DriverUnavailable, type Pod } from '../../workers/drivers/
 import type { ShellCommand } from '../../workers/shell/script.ts'
 import { openSlot, type Slot } from '../../workers/shell/slot.ts'
 import { openTerminal } from '../../workers/shell/terminal.ts'
-import { readScreen, run, shell } from '../drivers/processes.ts'
+import { readScreen, run } from '../drivers/processes.ts'
 import { eventually } from '../support/eventually.ts'
 import { changed, describeInSandboxes } from '../support/sandbox.ts'
 
@@ -20,13 +20,8 @@ describeInSandboxes('terminals', (open) => {
     beforeStart: async () => {},
   })
   const start = async (command: ShellCommand, through = driver) => {
-    const terminal = await openTerminal(
-      through,
-      pod,
-      command,
-      size,
-      ways(() => openSlot(through, pod)),
-    )
+    const options = ways(() => openSlot(through, pod))
+    const terminal = await openTerminal(through, pod, command, size, options)
     terminal.stdout.setEncoding('utf8')
     return { terminal, screen: readScreen(terminal.stdout) }
   }
@@ -108,12 +103,6 @@ describeInSandboxes('terminals', (open) => {
       'mode -rw-------',
     )
     await eventually(async () => (await run(driver, pod, ['ls', '-A', '/tmp'])).stdout === '', 10_000)
-  })
-
-  test("a signal to the terminal's process group ends the terminal", async () => {
-    const { terminal } = await start({ argv: ['/bin/sh', '-c', 'sleep 600; true'] })
-    await run(driver, pod, shell(`kill -TERM -${terminal.pid}`))
-    expect(await terminal.ended).toEqual({ kind: 'exited', code: 143 })
   })
 
   test("the file that contains a terminal's command is written through a pre-opened slot", async () => {

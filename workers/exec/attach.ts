@@ -1,9 +1,7 @@
 /**
- * Attaches a WebSocket to a command. Clients send stdin as binary frames, and `resize`, `eof` and `signal`
- * messages as JSON text frames.
- *
- * The worker sends output as binary frames whose first byte identifies the stream, and the exit status as a
- * JSON text frame.
+ * Attaches a WebSocket to a command. The client sends stdin as binary frames and `resize`, `eof` and `signal`
+ * messages as JSON text frames. The worker sends output as binary frames, whose first byte is the stream, and
+ * the exit status as a JSON text frame.
  */
 import type { WebSocket } from 'ws'
 import * as z from 'zod'
@@ -18,7 +16,6 @@ import type { Opened } from '../rpc/call.ts'
 import type { Command } from './command.ts'
 import type { ExecContext } from './context.ts'
 import type { Item } from './output-log.ts'
-import { assertReaderLimit } from './reader-limit.ts'
 import { finished } from './stdin-feed.ts'
 
 const Message = z.discriminatedUnion('type', [
@@ -27,13 +24,11 @@ const Message = z.discriminatedUnion('type', [
   z.object({ type: z.literal('signal'), signal: z.enum(execSignals) }),
 ])
 
-/**
- * @throws {Problem} `exec_finished` when the command has ended
- */
+/** @throws {Problem} `exec_finished` if the command has ended */
 export async function attach(worker: ExecContext, args: OneExec): Promise<Opened> {
   const command = worker.commands.get(args)
   if (!command.isRunning) throw finished('it has ended')
-  assertReaderLimit(command)
+  command.clients.assertReaderLimit()
   const stream = worker.memoryBudget.openStream(args.accountId, 'streams', limits.streams)
   return {
     serve(socket) {
@@ -44,18 +39,17 @@ export async function attach(worker: ExecContext, args: OneExec): Promise<Opened
   }
 }
 
-/** Maximum pending stdin per socket. Above the limit, the socket is paused. */
+/** Maximum pending stdin per socket. At this size, the socket is paused. */
 const maxWaiting = 8 * 1024 * 1024
 /**
- * Memory in the account's budget that attached stdin must leave free. Other requests need this memory, such
- * as a request that makes the command read its stdin.
+ * Memory in the account's budget that attached stdin leaves free for other requests, such as one that makes
+ * the command read its stdin.
  */
 const headroom = 256 * 1024
 
 /**
- * Connects a WebSocket to a command. While the account's memory budget is exhausted, the socket is paused
- * after each message.
- * @param held counts the pending stdin toward the memory budget
+ * While the account's memory budget is exhausted, the socket is paused after each message.
+ * @param held counts pending stdin toward the memory budget
  */
 function serve(command: Command, socket: WebSocket, held: Reservation) {
   socket.on('error', () => socket.terminate())
@@ -71,7 +65,7 @@ function serve(command: Command, socket: WebSocket, held: Reservation) {
   void sendOutput(command, socket)
 }
 
-/** Writes stdin to the command in order. Small messages that are waiting are merged into one write. */
+/** Writes stdin to the command in order, and merges small pending messages into one write. */
 function feedStdin(command: Command, socket: WebSocket, held: Reservation) {
   const pending = new PendingBytes()
   // Includes the bytes of the current write.
@@ -87,14 +81,14 @@ function feedStdin(command: Command, socket: WebSocket, held: Reservation) {
   const writeAll = async () => {
     isWriting = true
     for (let bytes = pending.shift(); bytes; bytes = pending.shift()) {
-      await command.stdin.takeBytes(bytes, undefined, false).catch(() => {})
+      await command.stdin.take([bytes], undefined, false).catch(() => {})
       waiting -= bytes.length
       const given = Math.max(0, counted - waiting)
       counted -= given
       held.give(given)
       if (waiting <= maxWaiting && socket.isPaused) socket.resume()
     }
-    if (isEnding) await command.stdin.takeBytes(Buffer.alloc(0), undefined, true).catch(() => {})
+    if (isEnding) await command.stdin.take([], undefined, true).catch(() => {})
     isWriting = false
     freeAtEnd()
   }
@@ -120,8 +114,8 @@ function feedStdin(command: Command, socket: WebSocket, held: Reservation) {
 }
 
 /**
- * Returns a function that runs control messages one at a time. If several messages of one kind are waiting,
- * only the latest is run.
+ * Returns a function that runs control messages one at a time. Of several pending messages of one kind, only
+ * the latest is run.
  */
 function controlQueue() {
   const limit = limitByKey()
@@ -138,10 +132,7 @@ function controlQueue() {
   }
 }
 
-/**
- * Parses a control message.
- * @returns undefined if the message is unknown; it is then ignored
- */
+/** @returns undefined for an unknown message, which is ignored */
 function parse(data: Buffer): z.infer<typeof Message> | undefined {
   if (data.length > limits.textFrameBytes) return undefined
   try {
@@ -151,7 +142,7 @@ function parse(data: Buffer): z.infer<typeof Message> | undefined {
   }
 }
 
-/** WebSocket close code 1013, "Try Again Later", from the IANA registry. */
+/** WebSocket close code 1013, "Try Again Later". */
 const tryAgainLater = 1013
 
 async function sendOutput(command: Command, socket: WebSocket): Promise<void> {
@@ -161,10 +152,10 @@ async function sendOutput(command: Command, socket: WebSocket): Promise<void> {
     const item = await reader.next()
     if (!item || reader.isAbsent) return
     if (item.kind === 'end') break
-    // After the connection has broken, the command waits for this reader until the grace period is over.
+    // After the connection breaks, the command waits for this reader until the grace period is over.
     if (!(await send(socket, frameOf(item)))) return
   }
-  // This close code makes clients reattach, so that they receive the exit status once it has been committed.
+  // This close code makes the client reattach, and so receive the exit status once it has been committed.
   if (!(await command.waitForRecordedExit())) return socket.close(tryAgainLater)
   await send(socket, JSON.stringify({ type: 'exit', ...command.summary() }))
   socket.close(1000)
@@ -177,7 +168,7 @@ function frameOf(item: Exclude<Item, { kind: 'end' }>): string | Buffer {
 }
 
 /**
- * Sends data. Resolves when the kernel has accepted the bytes, so a slow client slows the command down.
+ * Resolves once the kernel has accepted the bytes, so that a slow client slows down the command.
  * @returns false if the connection is broken
  */
 const send = (socket: WebSocket, data: string | Buffer): Promise<boolean> =>

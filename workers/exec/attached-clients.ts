@@ -1,20 +1,23 @@
 /**
- * Tracks a command's clients, including disconnected ones that may reconnect. After its last client has
- * disconnected, the command keeps running for a grace period.
+ * After its last client has disconnected, a command keeps running for a grace period, in which a client can
+ * reconnect.
  */
 import type { OutputOffset } from '../../shared/contract/exec-events.ts'
+import { Problem } from '../../shared/platform/problem.ts'
 import type { OutputLog, Reader } from './output-log.ts'
 
-export interface Awaited {
+/** Each reader receives its own copy of the output. */
+const maxReaders = 8
+
+interface Awaited {
   readonly log: OutputLog
   readonly isRunning: boolean
   readonly ended: Promise<void>
 }
 
-export interface Grace {
-  /** Time within which a disconnected client can reconnect, in milliseconds. */
+interface Grace {
   ms: number
-  /** Called when the grace period has elapsed and no client is attached. May be called more than once. */
+  /** Called when a grace period is over and no client is left. May be called more than once. */
   onOver(): void
 }
 
@@ -23,7 +26,7 @@ export class AttachedClients {
   private readonly grace: Grace
   /** Number of clients, including disconnected clients whose grace period is not over. */
   private count = 0
-  /** Readers whose clients have disconnected but may reconnect. The command still blocks on these readers. */
+  /** Readers whose clients may still reconnect. The command blocks on these readers. */
   private readonly absent = new Set<Reader>()
 
   constructor(command: Awaited, grace: Grace) {
@@ -31,15 +34,11 @@ export class AttachedClients {
     this.grace = grace
   }
 
-  /**
-   * Adds a reader that starts at an offset. The command blocks on the reader until it leaves or its grace
-   * period is over.
-   */
+  /** Adds a reader. The command blocks on the reader until it leaves or its grace period is over. */
   attach(from?: OutputOffset): Reader {
     this.arrive()
     const reader = this.command.log.read(from)
-    // The new reader replaces the reader of the broken connection, so the command no longer blocks on the old
-    // reader.
+    // The command must no longer block on the reader of the broken connection.
     if (from) this.findFormer(from)?.leave()
     return reader
   }
@@ -53,6 +52,16 @@ export class AttachedClients {
       this.absent.delete(reader)
       reader.leave()
     })
+  }
+
+  /** @throws {Problem} `rate_limited` if the command already has the maximum number of readers */
+  assertReaderLimit(): void {
+    if (this.command.log.readerCount < maxReaders) return
+    throw new Problem(
+      'rate_limited',
+      `This command already has ${maxReaders} readers. Disconnect one, or read the output after the command ends.`,
+      { retryAfterSeconds: 1 },
+    )
   }
 
   /** Adds a client that waits for the command without reading its output. */
@@ -80,8 +89,8 @@ export class AttachedClients {
   }
 
   /**
-   * Returns the disconnected reader with the nearest offset that is not smaller than the given one. Its
-   * offset may be larger, because the last bytes may still have been in transit.
+   * Returns the absent reader with the nearest offset that is not below the given one. The offset may be
+   * larger, because the last bytes may not have reached the client.
    */
   private findFormer({ stdout, stderr }: OutputOffset): Reader | undefined {
     const ahead = ({ offset }: Reader) => offset.stdout - stdout + offset.stderr - stderr

@@ -1,6 +1,9 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { podOf } from '../../shared/data/sandboxes.ts'
 import { untilAborted } from '../../shared/lib/timeout.ts'
-import { unavailable } from '../../shared/platform/problem.ts'
+import { Problem, unavailable } from '../../shared/platform/problem.ts'
 import type { CallHandler } from '../rpc/call.ts'
+import { type EnteredSandbox, enter, reachPod, runInside } from '../sandbox/enter.ts'
 import type { Command } from './command.ts'
 import type { ExecContext } from './context.ts'
 import { startCommand } from './start.ts'
@@ -32,9 +35,9 @@ export const stopExec: CallHandler<'stopExec', ExecContext> = async (args, worke
 }
 
 /**
- * Waits until the command has ended or the client has disconnected. A disconnect starts the grace period of a
+ * Waits until the command has ended or the client has disconnected, which starts the grace period of a
  * foreground command.
- * @throws {Problem} `unavailable` when the exit status could not be stored in time
+ * @throws {Problem} `unavailable` if the exit status could not be stored in time
  */
 async function waitFor(command: Command, signal: AbortSignal): Promise<void> {
   command.clients.arrive()
@@ -51,8 +54,46 @@ async function waitFor(command: Command, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** Starts the grace period of a background command immediately, because a client might never attach to it. */
+/** The grace period begins immediately, because a client might never attach. */
 function startGrace(command: Command): void {
   command.clients.arrive()
   command.clients.leave()
+}
+
+/** Killed processes take some time to exit. */
+const retryMs = 100
+/** A fork bomb keeps the node busy, so the test command may start late. */
+const retryBudgetMs = 15_000
+
+/**
+ * Kills all processes of the sandbox, then runs `true` in it, because the sandbox's own report cannot be
+ * trusted.
+ */
+export const resetSandbox: CallHandler<'resetSandbox', ExecContext> = async (args, worker, { signal }) => {
+  const { sandbox } = await enter(worker, args)
+  const until = performance.now() + retryBudgetMs
+  for (;;) {
+    try {
+      worker.slots.drop(sandbox.id)
+      await reachPod(worker, sandbox, (now) => worker.driver.endProcesses(podOf(now)))
+      await runTrue(worker, sandbox, signal)
+      return {}
+    } catch (error) {
+      if (!isTransient(error) || performance.now() > until || signal.aborted) throw error
+    }
+    await sleep(retryMs)
+  }
+}
+
+const isTransient = (error: unknown) =>
+  error instanceof Problem && (error.code === 'sandbox_exhausted' || error.code === 'unavailable')
+
+async function runTrue(worker: ExecContext, sandbox: EnteredSandbox['sandbox'], signal: AbortSignal) {
+  const io = { onStdout() {}, onStderr() {} }
+  const end = await runInside(worker, sandbox, { argv: ['true'], cwd: '/', noStdin: true }, io, {
+    timeoutMs: 10_000,
+    signal,
+  })
+  if (end.kind !== 'exited')
+    throw unavailable('The sandbox was reset, but did not run a test command afterwards. Try again.')
 }

@@ -1,4 +1,4 @@
-/** The state of one command: output, stdin and exit status. `workers/shell/` runs the command in the pod. */
+/** One command's output, stdin and exit status. `workers/shell/` runs the command in the pod. */
 import type { Writable } from 'node:stream'
 import type { ExecOutcome, ExecResult } from '../../shared/contract/exec.ts'
 import { clientDisconnected } from '../../shared/contract/exec-events.ts'
@@ -21,16 +21,9 @@ const running = { status: 'running', exit_code: null, signal: null, reason: null
 export const withoutExitCode = (
   status: 'timed_out' | 'killed' | 'lost',
   reason: string | null,
-): ExitStatus => ({
-  status,
-  exit_code: null,
-  signal: null,
-  reason,
-  start_error: null,
-})
+): ExitStatus => ({ ...running, status, reason })
 
 export interface Body {
-  /** The command's own process; undefined if it is not known. */
   pid: number | undefined
   signal(name: string): Promise<void>
   /** Sends TERM, then KILL after a delay. Resolves when the command has ended or could not be killed. */
@@ -38,20 +31,14 @@ export interface Body {
   resize?(size: { rows: number; columns: number }): Promise<void>
 }
 
-/**
- * Properties of a command. They stay in memory until the sandbox is destroyed, so do not add large request
- * fields.
- */
+/** These facts stay in memory until the sandbox is destroyed, so large request fields do not belong here. */
 export interface CommandFacts {
   id: string
   sandboxId: string
   accountId: string
-  /** How long the command keeps running without a client. Applies only if `needsClient`. */
+  /** How long the command keeps running without a client, if `needsClient` is set. */
   graceMs: number
-  /**
-   * Whether the command is stopped when all clients have disconnected and none returns within the grace
-   * period.
-   */
+  /** Whether the command is stopped if all clients have disconnected and none returns within `graceMs`. */
   needsClient: boolean
   outputEncoding: ExecResult['output_encoding']
   startedAt: Date
@@ -62,14 +49,14 @@ export class Command {
   readonly log = new OutputLog()
   readonly stdin = new StdinFeed()
   readonly clients: AttachedClients
-  /** Resolves once PostgreSQL has committed the exit status. The status must not be reported before then. */
-  readonly ended: Promise<void>
   private readonly inline: Record<StreamName, BoundedOutput> = {
     stdout: new BoundedOutput(limits.outputBytes),
     stderr: new BoundedOutput(limits.outputBytes),
   }
   private readonly started = performance.now()
   private readonly settle = Promise.withResolvers<void>()
+  /** Resolves once PostgreSQL has committed the exit status, which must not be reported before. */
+  readonly ended = this.settle.promise
   private readonly begun = Promise.withResolvers<void>()
   private readonly commitTimeout = Promise.withResolvers<void>()
   private readonly record: (command: Command, end: ExecOutcome) => Promise<ExitStatus | undefined>
@@ -77,25 +64,19 @@ export class Command {
   private isDelivered = false
   private endedAt = 0
   private ending: ExitStatus | undefined
-  /** The exit status that is stored in the command's row. */
   private recorded: ExitStatus | undefined
   private redactors: Record<StreamName, Redactor> | undefined
   private durationMs = 0
   private isCut = false
-  /**
-   * The command's pid in the sandbox's PID namespace. Null before the command has begun, or if the pid is
-   * unknown.
-   */
+  /** Pid in the sandbox's PID namespace; null while unknown. */
   pid: number | null = null
   private body: Body | undefined
-  /**
-   * Exit status to report when this worker stops the command. Overrides the status that the shell reports.
-   */
+  /** Exit status of a command that this worker stops. Overrides the shell's status. */
   private cause: ExitStatus | undefined
 
   /**
-   * @param record writes the exit status to the row. If another process has already stored a status, resolves
-   *   with that status instead, because clients may already have received it
+   * @param record stores the exit status. If another process has already stored a different one, which
+   *   clients may have received, resolves with that status
    */
   constructor(
     facts: CommandFacts,
@@ -103,7 +84,6 @@ export class Command {
   ) {
     this.facts = facts
     this.record = record
-    this.ended = this.settle.promise
     const onOver = () => {
       if (facts.needsClient) void this.stop(withoutExitCode('killed', clientDisconnected))
     }
@@ -123,16 +103,14 @@ export class Command {
   }
 
   /**
-   * Reports whether the command is running, or ended less than `maxMs` ago without a client having received
-   * its exit status.
+   * Whether the command is running, or ended less than `maxMs` ago and no client has received its exit
+   * status.
    */
   isPending(maxMs: number): boolean {
     return this.recorded === undefined || (!this.isDelivered && performance.now() - this.endedAt < maxMs)
   }
 
-  /**
-   * Waits until a client has received the exit status, but no longer than `maxMs` after the command ended.
-   */
+  /** Waits until a client has received the exit status, for at most `maxMs` after the end of the command. */
   async waitForDelivery(maxMs: number): Promise<void> {
     await this.ended
     const ms = maxMs - (performance.now() - this.endedAt)
@@ -164,7 +142,7 @@ export class Command {
   }
 
   /**
-   * Ends the command with an exit status. Does nothing if the command has already ended.
+   * Has no effect if the command has already ended.
    * @param isCut whether an unknown amount of output was lost
    */
   finish(ending: ExitStatus, isCut = false): void {
@@ -175,12 +153,11 @@ export class Command {
     this.durationMs = Math.round((this.endedAt - this.started) * 1000) / 1000
     this.log.release()
     for (const stream of ['stdout', 'stderr'] as const) {
-      // At the end of the output, the bytes held back by the redactor can no longer become part of a secret.
+      // At the end, held-back bytes can no longer become part of a secret.
       if (this.redactors) void this.keep(stream, this.redactors[stream].flush())
     }
     this.log.end()
-    // The command object lives until its sandbox is destroyed, so everything that was only needed to run it
-    // is dropped.
+    // The command object lives until its sandbox is destroyed, so it must not keep these in memory.
     this.redactors = undefined
     this.body = undefined
     this.stdin.close()
@@ -195,9 +172,7 @@ export class Command {
     this.settle.resolve()
   }
 
-  /**
-   * @returns false if PostgreSQL did not commit the exit status in time
-   */
+  /** @returns false if PostgreSQL did not commit the exit status in time */
   async waitForRecordedExit(): Promise<boolean> {
     await Promise.race([this.ended, this.commitTimeout.promise])
     return this.recorded !== undefined
@@ -211,14 +186,14 @@ export class Command {
   }
 
   /**
-   * Sends a signal to the command. TERM is followed by KILL if the command does not exit.
-   * @throws {Problem} `exec_finished` when the command has ended
+   * TERM is followed by KILL if the command does not exit.
+   * @throws {Problem} `exec_finished` if the command has ended
    */
   async signal(name: string): Promise<void> {
-    // A signal to a command that is still starting is sent as soon as it runs.
+    // A signal to a starting command is sent as soon as the command runs.
     await Promise.race([this.begun.promise, this.ended])
     if (!this.isRunning || !this.body) throw finished('it has ended')
-    // Unlike `stop`, a TERM followed by KILL does not override the command's own exit status.
+    // Unlike `stop`, TERM and KILL keep the command's own exit status.
     if (name === 'TERM' || name === 'KILL') this.log.release()
     if (name === 'TERM') return await this.body.end()
     await this.body.signal(name)
@@ -240,7 +215,7 @@ export class Command {
     }
   }
 
-  /** Returns the data of the `start` event, once the pid is known or the command has ended without one. */
+  /** Returns the data of the `start` event once the pid is known or the command has ended. */
   async start(): Promise<{ id: string; pid: number | null }> {
     await Promise.race([this.begun.promise, this.ended])
     return { id: this.id, pid: this.pid }
@@ -263,9 +238,7 @@ export class Command {
     }
   }
 
-  /**
-   * Drops at least `bytes` of the oldest output, but never output that an attached reader has not received.
-   */
+  /** Drops at least `bytes` of the oldest output, except output that an attached reader has not received. */
   dropOutput(bytes: number): void {
     this.log.dropRead(bytes)
     if (this.isRunning || this.log.keptBytes > 0) return

@@ -4,7 +4,6 @@ import type { Activity } from '../rpc/activity.ts'
 import type { SandboxContext } from '../sandbox/enter.ts'
 import type { SlotPool } from '../shell/slot-pool.ts'
 import type { ExitStatusWriter } from './exit-status-writer.ts'
-import type { OutputRate } from './output-rate.ts'
 import type { RefusedExecs } from './refused-execs.ts'
 import type { Commands } from './registry.ts'
 
@@ -17,6 +16,5 @@ export interface ExecContext
   commands: Commands
   exitStatuses: ExitStatusWriter
   refusedExecs: RefusedExecs
-  outputRate: OutputRate
   reach(point: CrashPoint): void
 }

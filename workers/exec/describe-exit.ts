@@ -1,20 +1,20 @@
-/** Converts the result of a command's shell into the exit status that clients see. */
 import type { ExecOutcome } from '../../shared/contract/exec.ts'
 import { findSandbox, lockActive } from '../../shared/data/sandboxes.ts'
 import { withTimeout } from '../../shared/lib/timeout.ts'
-import { signalOf } from '../shell/exit-code.ts'
-import type { CommandExit, CommandProcesses } from '../shell/slot.ts'
+import { type CommandExit, type CommandProcesses, signalOf } from '../shell/slot.ts'
 import { type Command, type ExitStatus, withoutExitCode } from './command.ts'
 import type { ExecContext } from './context.ts'
 import { killOrphans } from './orphans.ts'
 
 /**
- * Maximum delay before a `lost` status is reported. During the delay, the remaining processes are killed, or
- * the row of a sandbox whose pod died is updated.
+ * How long a `lost` status is delayed, so that the remaining processes are killed or the row of a sandbox
+ * whose pod died is updated.
  */
 const killWaitMs = 3_000
 
-/** Returns the exit status to report. If the status is unknown, kills the remaining processes first. */
+/**
+ * Returns the exit status to report. If the shell did not report one, first kills the remaining processes.
+ */
 export async function describeExit(
   worker: ExecContext,
   command: Command,
@@ -25,8 +25,8 @@ export async function describeExit(
   const isEnded = end.kind === 'exited' || (await killRemaining(worker, sandboxId, processes))
   // Waits for a concurrent transaction that destroys the sandbox.
   if (end.kind === 'lost') await lockActive(worker.db, { id: sandboxId, accountId }).catch(() => false)
-  // Destroying a sandbox kills its commands, which may exit with any status. If the row cannot be read, the
-  // shell's status is reported.
+  // A command killed with its sandbox may exit with any status. If the row cannot be read, the shell's status
+  // is reported.
   const mayBeDestroyed = end.kind === 'lost' || end.code > 128
   const sandbox = mayBeDestroyed ? await findSandbox(worker.db, sandboxId).catch(() => undefined) : undefined
   if (sandbox?.destroyed_at) return withoutExitCode('killed', sandbox.destroy_reason ?? null)
@@ -43,8 +43,8 @@ export async function describeExit(
 }
 
 /**
- * Kills the remaining processes of a command, and continues in the background after `killWaitMs`.
- * @returns false if they may still be running or their pod is gone
+ * After `killWaitMs`, killing continues in the background.
+ * @returns false if processes may still be running or their pod is gone
  */
 async function killRemaining(
   worker: ExecContext,
@@ -53,16 +53,15 @@ async function killRemaining(
 ): Promise<boolean> {
   const change = worker.notifications.next('sandbox', sandboxId, killWaitMs)
   const isEnded = await withTimeout(killWaitMs, killOrphans(worker, processes), () => false)
-  // Destroying a sandbox updates its row before its pod is deleted. If the pod died, the row is updated soon
-  // after.
+  // A sandbox's row is updated before its pod is deleted, or soon after its pod died.
   if (!isEnded) await change
   return isEnded
 }
 
 /**
- * Records metrics, logs the exit and stores the exit status.
- * @returns the exit status in the row, if another process stored a different one because it assumed that this
- *   worker was lost
+ * Records the exit in metrics, in the log and in the row.
+ * @returns the exit status in the row, if another process assumed that this worker was lost and stored a
+ *   different one
  */
 export function reportExit(
   worker: ExecContext,

@@ -1,14 +1,11 @@
 /**
  * Stores exit statuses in PostgreSQL before they are reported, and retries while PostgreSQL is unavailable.
- *
- * A synchronous commit costs about 4 ms on a slow disk, so only rows with an Idempotency-Key are committed
- * synchronously (`rows.ts`). A PostgreSQL crash may therefore lose a reported exit status. To repair this,
- * the worker reads each row again after a few seconds, and stores the exit status again if it is missing.
- *
- * If the API has already stored an exit status, the worker does not overwrite it. The API most likely never
- * received this worker's response, so it has reported its own status to the client.
+ * A synchronous commit takes about 4 ms on a slow disk, so only rows with an Idempotency-Key use one
+ * (`rows.ts`). Because a PostgreSQL crash may lose the other statuses, the worker reads each row again after
+ * a few seconds and restores a missing status.
+ * The worker never overwrites an exit status stored by the API, which has most likely reported that status to
+ * the client.
  */
-
 import type { ExecOutcome } from '../../shared/contract/exec.ts'
 import type { Database } from '../../shared/data/database.ts'
 import { writeExitUnconditionally } from '../../shared/data/exec-writes.ts'
@@ -19,15 +16,9 @@ import type { ExitStatus } from './command.ts'
 import { recordExit } from './rows.ts'
 
 const retryMs = 1_000
-/**
- * How long the worker waits before it reads a row again. PostgreSQL flushes asynchronous commits within three
- * times `wal_writer_delay`, 0.6 s by default.
- */
+/** PostgreSQL flushes asynchronous commits within three times `wal_writer_delay`, by default 0.6 s. */
 const checkAfterMs = 3_000
-/**
- * Maximum number of exit statuses waiting to be checked, about 5 MB in total. Above the limit, the oldest are
- * not checked.
- */
+/** Maximum number of exit statuses to check, about 5 MB. Beyond that, the oldest are not checked. */
 const maxUnchecked = 10_000
 
 export class ExitStatusWriter {
@@ -49,13 +40,12 @@ export class ExitStatusWriter {
   }
 
   /**
-   * Stores the exit status, and retries until PostgreSQL has committed it.
-   * @returns the exit status in the row, if another process stored one because it assumed that this worker
-   *   was lost
+   * Retries until PostgreSQL has committed the exit status.
+   * @returns the exit status in the row, if another process assumed that this worker was lost and stored one
    */
   async write(end: ExecOutcome): Promise<ExitStatus | undefined> {
     const other = await this.writes.run(end.id, () => recordExit(this.db, end))
-    // The row contains this worker's own exit status if the response to its first attempt was lost.
+    // The row has this worker's own status if the response to the first attempt was lost.
     if (!other || isSame(other, end)) this.checkLater(end)
     return other
   }

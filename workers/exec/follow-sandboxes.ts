@@ -1,6 +1,6 @@
 /**
- * Opens slots when a sandbox becomes ready, and drops slots and commands when a sandbox is destroyed. If a
- * notification is lost, a destroyed sandbox is noticed within a minute.
+ * Opens slots for ready sandboxes, and drops slots and commands of destroyed ones. If a notification is lost,
+ * the sandbox is checked again within a minute.
  */
 import { addAbortListener } from 'node:events'
 import { findSandbox, podOf } from '../../shared/data/sandboxes.ts'

@@ -1,7 +1,5 @@
 /**
- * Finds orphans, which are commands whose worker is gone. The reconciler kills orphans and records them as
- * lost.
- *
+ * Kills orphans, which are commands whose worker is gone, and records them as lost.
  * A worker is gone if it is not registered in Redis and does not respond. A worker that has only lost its
  * connection to Redis keeps its commands.
  */
@@ -18,15 +16,11 @@ import type { CommandProcesses } from '../shell/slot.ts'
 import { killWaitingShells } from '../shell/terminal.ts'
 import type { ExecContext } from './context.ts'
 
-/** Maximum number of orphans per pass. */
 const pageRows = 1_000
 
 type OrphansContext = Pick<ExecContext, 'db' | 'driver' | 'id' | 'log' | 'metrics' | 'redis' | 'settings'>
 
-/**
- * Returns a function that makes one pass over the orphans. The function remembers how long each worker has
- * been missing.
- */
+/** Returns a function that makes one pass, and remembers how long each worker has been missing. */
 export function makeOrphanReconciler(worker: OrphansContext): () => Promise<void> {
   const missingSince = new Map<string, number>()
   const agent = openCallAgent()
@@ -81,14 +75,13 @@ async function killOrphan({ db, driver, log, metrics }: OrphansContext, orphan: 
     sandbox_id: orphan.sandbox_id,
     account_id: orphan.account_id,
   }
-  // If is_left is set, the process that reported the command as lost has already logged it.
+  // If `is_left` is set, the process that reported the command as lost has already logged the loss.
   if (orphan.is_left || orphan.destroy_reason !== null) log.info(ids, "killed a lost worker's command")
   else log.warn(ids, 'a command is lost, because its worker is gone')
 }
 
 /**
- * Kills an orphan's processes. If the orphan's pid was never recorded, only a terminal's waiting shell can
- * exist.
+ * Without a recorded pid, only a terminal's waiting shell can exist.
  * @returns false if processes may still be running
  */
 async function killProcesses(driver: Driver, { id, pid, ...orphan }: Orphan): Promise<boolean> {
@@ -101,9 +94,9 @@ const retryMs = 2_000
 const maxAttempts = 30
 
 /**
- * Kills the remaining processes of a command whose exit status is lost. Retries for a minute, because the
- * connection to the pod may be broken.
- * @returns true if all processes have ended; false if the pod is gone or remained unreachable
+ * Kills the remaining processes of a lost command. Retries for a minute, because the connection to the pod
+ * may be broken.
+ * @returns false if the pod is gone or remained unreachable
  */
 export async function killOrphans(
   { driver, log }: Pick<ExecContext, 'driver' | 'log'>,

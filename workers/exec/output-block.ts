@@ -1,38 +1,41 @@
 /**
- * A block of output. It stores stdout and stderr in order of arrival, and the positions at which one stream
- * follows the other.
+ * Stores a block of stdout and stderr in order of arrival, and the positions at which the output switches
+ * from one stream to the other.
  */
 import { firstIndex } from '../../shared/lib/first-index.ts'
+import { GrowingBuffer } from '../../shared/lib/growing-buffer.ts'
 import { wholeLength } from '../shell/output.ts'
 
 export type StreamName = 'stdout' | 'stderr'
 
-/** Maximum size of a block. It is chosen so that a position fits into the two bytes that record a switch. */
+/**
+ * Chosen so that a position within the block fits into the two bytes that record a switch between stdout and
+ * stderr.
+ */
 const blockBytes = 64 * 1024
 const switchBytes = 2
 
 const other = { stdout: 'stderr', stderr: 'stdout' } as const
 
 export class Block {
-  /** The stdout and stderr offsets at which the block begins. */
+  /** Offsets of both streams at the start of the block. */
   readonly at: Record<StreamName, number>
-  /** Total overhead of all earlier blocks, in bytes. */
+  /** Overhead of all earlier blocks, in bytes. */
   readonly overheadBefore: number
-  buffer: Buffer = Buffer.allocUnsafeSlow(1024)
-  length = 0
+  private readonly content = new GrowingBuffer(blockBytes)
   private first: StreamName = 'stdout'
-  /** Positions at which the output switches to the other stream. The first switch is away from `first`. */
+  /** The first switch is away from `first`. */
   private switches = new Uint16Array(0)
   private switchCount = 0
-  private isFull = false
+  isFull = false
 
   constructor(at: Record<StreamName, number>, overheadBefore: number) {
     this.at = at
     this.overheadBefore = overheadBefore
   }
 
-  get hasRoom(): boolean {
-    return !this.isFull
+  get length(): number {
+    return this.content.length
   }
 
   get overhead(): number {
@@ -44,9 +47,8 @@ export class Block {
   }
 
   /**
-   * Stores as many bytes as will fit, starting at index `from` of `bytes`, without splitting a UTF-8
-   * character.
-   * @returns number of bytes stored
+   * Stores as many bytes as fit, starting at index `from` of `bytes`, without splitting a UTF-8 character.
+   * @returns the number of bytes stored
    */
   take(stream: StreamName, bytes: Buffer, from: number): number {
     const room = blockBytes - this.length
@@ -54,49 +56,32 @@ export class Block {
     const length = rest <= room ? rest : wholeLength(bytes.subarray(from, from + room))
     if (rest >= room) this.isFull = true
     if (length === 0) return 0
-    this.makeRoom(length)
     this.switchTo(stream)
-    bytes.copy(this.buffer, this.length, from, from + length)
-    this.length += length
-    return length
+    return this.content.push(bytes.subarray(from, from + length))
   }
 
-  /**
-   * Returns the bytes from a position up to the next switch. The bytes are not copied, because they never
-   * change once stored.
-   */
+  /** Returns the bytes from a position up to the next switch, uncopied, because stored bytes never change. */
   runFrom(offset: number, maxBytes: number): { stream: StreamName; bytes: Buffer } {
     const index = this.switchAfter(offset)
     const end = index < this.switchCount ? this.switches[index]! : this.length
-    const bytes = this.buffer.subarray(offset, Math.min(end, offset + maxBytes))
+    const bytes = this.content.bytes.subarray(offset, Math.min(end, offset + maxBytes))
     const length = offset + bytes.length < end ? wholeLength(bytes) : bytes.length
     return { stream: this.streamAt(index), bytes: bytes.subarray(0, length) }
   }
 
-  offsetAt(position: number): Record<StreamName, number> {
-    const offset = { ...this.at }
-    this.eachRun((stream, from, to) => {
-      if (from < position) offset[stream] += Math.min(to, position) - from
-    })
-    return offset
-  }
-
   /**
-   * Returns a copy of one stream's bytes. `begin` and `end` count that stream's bytes from the start of the
-   * block.
+   * Returns a copy of one stream's bytes. Positions count only that stream's bytes in this block.
    * @param end exclusive; may be beyond the end of the block
    */
   bytesOf(wanted: StreamName, begin: number, end: number): Buffer {
     const copy = Buffer.allocUnsafe(Math.min(this.length, end) - begin)
+    const stored = this.content.bytes
     let seen = 0
     this.eachRun((stream, from, to) => {
       if (stream !== wanted) return
       const first = from + Math.max(0, begin - seen)
       const last = Math.min(to, from + end - seen)
-      const at = seen - from - begin
-      // For a few bytes, calling `copy` costs more than the loop.
-      if (last - first > 32) this.buffer.copy(copy, first + at, first, last)
-      else for (let index = first; index < last; index++) copy[index + at] = this.buffer[index]!
+      if (first < last) stored.copy(copy, first + seen - from - begin, first, last)
       seen += to - from
     })
     return copy.subarray(0, Math.min(seen, end) - begin)
@@ -122,19 +107,10 @@ export class Block {
     this.switches[this.switchCount++] = this.length
   }
 
-  private makeRoom(length: number): void {
-    const needed = this.length + length
-    if (needed <= this.buffer.length) return
-    const larger = Buffer.allocUnsafeSlow(Math.min(blockBytes, Math.max(needed, 4 * this.buffer.length)))
-    this.buffer.copy(larger, 0, 0, this.length)
-    this.buffer = larger
-  }
-
   private streamAt(index: number): StreamName {
     return index % 2 === 0 ? this.first : other[this.first]
   }
 
-  /** Returns the index of the first switch after a position. */
   private switchAfter(offset: number): number {
     return firstIndex(this.switchCount, (index) => this.switches[index]! > offset)
   }

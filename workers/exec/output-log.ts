@@ -1,10 +1,8 @@
 /**
- * Stores a command's output. Any number of readers read it, each at its own offset.
- *
+ * Stores a command's output for any number of readers.
  * An offset counts the bytes of each stream, so a reader that reconnects continues at exactly the next byte.
  * A reader that missed dropped output receives a `gap` item with the number of missed bytes.
  */
-
 import type { OutputOffset } from '../../shared/contract/exec-events.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import { firstIndex } from '../../shared/lib/first-index.ts'
@@ -15,17 +13,16 @@ export type { StreamName } from './output-block.ts'
 
 export type Item =
   | { kind: 'output'; stream: StreamName; bytes: Buffer; after: OutputOffset }
-  /** Output that was dropped before the reader received it. `missed` counts the bytes. */
   | { kind: 'gap'; missed: OutputOffset; after: OutputOffset }
   | { kind: 'end'; after: OutputOffset }
 
 const sum = ({ stdout, stderr }: OutputOffset): number => stdout + stderr
 
 export class OutputLog {
-  /** Total bytes of output per stream, including dropped output. */
+  /** Size of all output, including dropped output. */
   total: OutputOffset = { stdout: 0, stderr: 0 }
   private blocks: Block[] = []
-  /** Total overhead of all blocks, in bytes, including dropped blocks. */
+  /** Overhead of all blocks, in bytes, including dropped blocks. */
   private overhead = 0
   private readonly readers = new Set<Reader>()
   private readonly wakers = new Set<() => void>()
@@ -35,18 +32,12 @@ export class OutputLog {
   }
   private ended = false
   private waits = true
-  /**
-   * Number of unread bytes at which the command blocks. The limit is lower when many commands of the sandbox
-   * have readers.
-   */
-  private maxUnread = limits.unreadBytes
+  /** Number of unread bytes at which the command blocks. */
+  maxUnread: number = limits.unreadBytes
 
   /**
-   * Appends output. Resolves once the slowest reader has fewer than `maxUnread` unread bytes; until then, the
-   * command should be paused.
-   *
-   * If the chunk ends in the middle of a UTF-8 character, the partial character is held back until the rest
-   * arrives.
+   * Resolves once the slowest reader has fewer than `maxUnread` unread bytes; until then, the command must be
+   * paused. A partial UTF-8 character at the end is held back.
    */
   async append(stream: StreamName, chunk: Buffer): Promise<void> {
     const before = this.unfinished[stream]
@@ -67,26 +58,21 @@ export class OutputLog {
   }
 
   /**
-   * Stops blocking on readers. Called when the command is being stopped, so that its remaining output can
-   * arrive.
+   * Stops blocking on readers, so that the remaining output of a command that is being stopped can arrive.
    */
   release(): void {
     this.waits = false
     this.wake()
   }
 
-  /**
-   * Memory used by the kept output, including 2 bytes for each switch between stdout and stderr. Output that
-   * switches after every byte uses three times its size.
-   */
+  /** Memory used by the retained output, including 2 bytes for each switch between streams. */
   get keptBytes(): number {
     const first = this.blocks[0]
     return first ? sum(this.total) - sum(first.at) + this.overhead - first.overheadBefore : 0
   }
 
-  /** Adds a reader. @param from offset of the first byte to read; defaults to the start of the output */
   read(from: OutputOffset = { stdout: 0, stderr: 0 }): Reader {
-    const reader = new Reader(this, this.offsetNear(from))
+    const reader = new Reader(this, from)
     this.readers.add(reader)
     return reader
   }
@@ -96,20 +82,20 @@ export class OutputLog {
   }
 
   /**
-   * Returns the kept bytes of one stream between two offsets, in chunks of at most 64 KiB. A chunk stays in
-   * memory while the caller references it.
-   * @returns for each chunk, its memory cost in bytes and a function that copies its content
+   * Returns the retained bytes of one stream in chunks of at most 64 KiB. A referenced chunk stays in memory
+   * even if its output is dropped.
+   * @returns for each chunk, its memory in bytes and a function that copies its content
    */
   pin(stream: StreamName, from: number, to: number): { cost: number; copy(): Buffer }[] {
     const after = (index: number) => this.blocks[index + 1]?.at[stream] ?? this.total[stream]
     const wanted = this.blocks.filter((block, index) => block.at[stream] < to && after(index) > from)
     return wanted.map((block) => ({
-      cost: block.buffer.length,
+      cost: block.length,
       copy: () => block.bytesOf(stream, Math.max(0, from - block.at[stream]), to - block.at[stream]),
     }))
   }
 
-  /** Drops at least `bytes` of the oldest output, but only output that all readers have received. */
+  /** Drops at least `bytes` of the oldest output, but only if all readers have received it. */
   dropRead(bytes: number): void {
     this.dropOldest(bytes, this.keptBytes - this.unread())
   }
@@ -138,10 +124,9 @@ export class OutputLog {
     this.wake()
   }
 
-  /** Returns the newest block if it has room, or else a new block. Small writes therefore share blocks. */
   private roomyBlock(): Block {
     const last = this.blocks.at(-1)
-    if (last?.hasRoom) return last
+    if (last && !last.isFull) return last
     const fresh = new Block({ ...this.total }, this.overhead)
     this.blocks.push(fresh)
     return fresh
@@ -152,16 +137,10 @@ export class OutputLog {
   }
 
   get readerCount(): number {
-    let count = 0
-    for (const { isAbsent } of this.readers) if (!isAbsent) count++
-    return count
+    return [...this.readers].filter(({ isAbsent }) => !isAbsent).length
   }
 
-  limitUnread(bytes: number): void {
-    this.maxUnread = bytes
-  }
-
-  /** Returns the number of bytes that the slowest reader has not received, including overhead. */
+  /** Unread bytes of the slowest reader, including overhead. */
   private unread(): number {
     let max = 0
     for (const { offset } of this.readers) {
@@ -173,7 +152,7 @@ export class OutputLog {
     return max
   }
 
-  /** Resolves when output is stored or read, a reader leaves, or the output ends. */
+  /** Resolves when output is stored or read, a reader leaves or the output ends. */
   change(): Promise<void> {
     return new Promise((resolve) => this.wakers.add(resolve))
   }
@@ -189,7 +168,7 @@ export class OutputLog {
     this.wake()
   }
 
-  /** Returns the item at an offset, or undefined if no further output has arrived. */
+  /** Returns undefined if no further output has arrived. */
   itemAt(offset: OutputOffset, maxBytes: number): Item | undefined {
     const first = this.blocks[0]?.at ?? this.total
     if (sum(offset) < sum(first)) {
@@ -207,20 +186,7 @@ export class OutputLog {
     return { kind: 'output', stream, bytes, after }
   }
 
-  /**
-   * Corrects the offset sent by a reconnecting client. Keeps the sum of both streams' offsets, and
-   * recalculates each stream's share.
-   */
-  private offsetNear(from: OutputOffset): OutputOffset {
-    if (sum(from) >= sum(this.total)) return { ...this.total }
-    const block = this.blocks[this.indexOf(sum(from))]
-    if (!block || sum(from) < sum(block.at)) return { ...from }
-    return block.offsetAt(sum(from) - sum(block.at))
-  }
-
-  /**
-   * Returns the index of the block that contains a byte, or the number of blocks if the byte has not arrived.
-   */
+  /** Returns the number of blocks if the byte has not arrived. */
   private indexOf(before: number): number {
     const { blocks } = this
     return firstIndex(blocks.length, (index) => sum(blocks[index]!.at) + blocks[index]!.length > before)
@@ -229,10 +195,7 @@ export class OutputLog {
 
 export class Reader {
   offset: OutputOffset
-  /**
-   * Whether the client has disconnected. The command still blocks on this reader until the grace period is
-   * over.
-   */
+  /** Whether the client has disconnected. The command still blocks on this reader during the grace period. */
   isAbsent = false
   hasDisconnected = false
   private readonly log: OutputLog
@@ -260,7 +223,6 @@ export class Reader {
     return item
   }
 
-  /** Removes the reader from the log, so that the command no longer blocks on it. */
   leave(): void {
     this.hasDisconnected = true
     this.log.forget(this)

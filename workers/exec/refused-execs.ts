@@ -1,9 +1,8 @@
 /**
  * Deletes the rows of commands that were refused before they ran, and retries while PostgreSQL is
  * unavailable.
- *
- * The insert of such a row may still be running. Each insert has a deadline, so a deletion after that
- * deadline is final. Until then, a request with the same Idempotency-Key receives a 503.
+ * The insert of such a row may still be running. Each insert has a deadline, after which a deletion is final.
+ * Until then, a request with the same Idempotency-Key receives 503.
  */
 import type { Database } from '../../shared/data/database.ts'
 import { takeBackExecs } from '../../shared/data/exec-writes.ts'
@@ -12,10 +11,7 @@ import type { Logger } from '../../shared/platform/log.ts'
 import { unavailable } from '../../shared/platform/problem.ts'
 
 const retryMs = 1_000
-/**
- * How long a refused command is remembered after its row has been deleted. A process that read the row before
- * the deletion might still request the command.
- */
+/** A process that read the row before its deletion might still request the command. */
 const rememberMs = 60_000
 
 export const notRun = () =>
@@ -37,10 +33,9 @@ export class RefusedExecs {
   has = (execId: string): boolean => this.refused.has(execId)
 
   /**
-   * Deletes the row of a refused command. Resolves after the first attempt, even if that failed; retries
-   * continue in the background.
-   * @param lastMs PostgreSQL time after which the insert can no longer be running, in milliseconds since
-   *   1970; 0 if the row is known to exist
+   * Resolves after the first attempt, even if it failed; retries continue in the background.
+   * @param lastMs PostgreSQL time, in milliseconds since 1970, after which the insert can no longer be
+   *   running; 0 if the row is known to exist
    */
   deleteRow(execId: string, lastMs = 0): Promise<void> {
     this.refused.add(execId)

@@ -1,4 +1,4 @@
-/** This worker's commands by ID. Commands that have ended are kept until their sandbox is destroyed. */
+/** Keeps this worker's commands until their sandboxes are destroyed. */
 import { limits } from '../../shared/contract/limits.ts'
 import { withTimeout } from '../../shared/lib/timeout.ts'
 import type { MemoryBudget } from '../../shared/platform/memory-budget.ts'
@@ -17,7 +17,6 @@ export class Commands {
   private readonly bySandbox = new Map<string, Set<Command>>()
   private readonly refusedExecs: Pick<RefusedExecs, 'has'>
   private readonly memoryBudget: MemoryBudget
-  /** Size of the output retained for each sandbox. */
   private readonly kept = new Map<string, { accountId: string; bytes: number }>()
 
   constructor(refusedExecs: Pick<RefusedExecs, 'has'>, memoryBudget: MemoryBudget) {
@@ -43,7 +42,7 @@ export class Commands {
   }
 
   /**
-   * @throws {Problem} `exec_not_found`, or `unavailable` when the command was refused, even if its row still
+   * @throws {Problem} `exec_not_found`, or `unavailable` if the command was refused, even if its row still
    *   exists
    */
   get({ execId, accountId }: OneExec): Command {
@@ -56,10 +55,7 @@ export class Commands {
   of = (sandboxId: string): Command[] => [...(this.bySandbox.get(sandboxId) ?? [])]
   sandboxIds = (): string[] => [...this.bySandbox.keys()]
 
-  /**
-   * Drops the oldest output until both the sandbox and the whole worker are within their limits for retained
-   * output.
-   */
+  /** Drops the oldest output until the sandbox and the worker are within their limits for retained output. */
   trim(sandboxId: string): void {
     const all = this.of(sandboxId)
     shareUnread(all)
@@ -74,8 +70,8 @@ export class Commands {
   }
 
   /**
-   * Returns sandbox IDs in the order in which their output is dropped. They are sorted by the account's total
-   * output, then by the sandbox's own output, largest first.
+   * Returns sandbox IDs in the order in which their output is dropped: by the account's total output, then by
+   * the sandbox's own, largest first.
    */
   private bySize(): string[] {
     const ofAccount = new Map<string, number>()
@@ -87,7 +83,7 @@ export class Commands {
       .map(([sandboxId]) => sandboxId)
   }
 
-  /** Drops the sandbox's output above a limit, except output that a reader has not received. */
+  /** Never drops output that a reader has not received. */
   private keepWithin(max: number, sandboxId: string, all: readonly Command[]): void {
     let kept = sum(all)
     for (const command of all) {
@@ -111,14 +107,10 @@ export class Commands {
     setTimeout(() => this.forgetSandbox(sandboxId), rememberMs).unref()
   }
 
-  /**
-   * Number of commands that are running, or that ended recently and whose exit status no client has received.
-   */
   get pendingCount(): number {
     return this.pending().length
   }
 
-  /** Waits until no command is pending, but for at most `ms` milliseconds. */
   async drain(ms: number): Promise<void> {
     await withTimeout(ms, Promise.all(this.pending().map((command) => command.waitForDelivery(deliveryMs))))
   }
@@ -135,16 +127,15 @@ export class Commands {
 
 const sum = (all: readonly Command[]): number => all.reduce((bytes, { keptBytes }) => bytes + keptBytes, 0)
 
-/** Minimum unread bytes allowed per command, regardless of how many commands have readers. */
+/** Minimum unread bytes allowed per command, however many commands have readers. */
 const minUnread = 256 * 1024
 
 /**
- * Divides the sandbox's limit for retained output among the commands that have readers. A log never drops
- * output that a reader has yet to receive, so each command needs its own limit.
+ * Divides the sandbox's limit for retained output among the commands with readers, because a log never drops
+ * output that a reader has yet to receive.
  */
 function shareUnread(all: Command[]): void {
-  let readers = 0
-  for (const { log } of all) if (log.isRead) readers++
+  const readers = all.filter(({ log }) => log.isRead).length
   const share = Math.max(minUnread, Math.min(limits.unreadBytes, limits.keptBytesOfSandbox / readers))
-  for (const { log } of all) log.limitUnread(share)
+  for (const { log } of all) log.maxUnread = share
 }

@@ -1,4 +1,4 @@
-/** Inserts a command's row before the command starts, and stores the exit status afterwards. */
+/** A command's row is inserted before the command starts, and receives the exit status afterwards. */
 import type { ExecOutcome } from '../../shared/contract/exec.ts'
 import { type DatabaseClock, readOf } from '../../shared/data/clock.ts'
 import { type Queries, requestTimeouts } from '../../shared/data/database.ts'
@@ -28,12 +28,10 @@ export interface ExistingExec {
 }
 
 /**
- * Inserts a command's row before the command runs. A refused command leaves no row.
- *
- * After a failed insert, the row is deleted in case it was committed. PostgreSQL ignores an insert that it
- * receives after its deadline.
+ * After a failed insert, the row is deleted in case it was committed. PostgreSQL ignores an insert that
+ * arrives after its deadline.
  * @returns the existing command with the same Idempotency-Key, or undefined if there is none
- * @throws {Problem} `unavailable` when the command was already reported as lost, or the insert took too long
+ * @throws {Problem} `unavailable` if the command was already reported as lost, or the insert took too long
  */
 export async function recordStart(
   worker: Pick<Context, 'db' | 'lines' | 'settings'> & { id: string; refusedExecs: RefusedExecs },
@@ -57,7 +55,6 @@ export async function recordStart(
     endsMs,
   }
   const isInserted = await insertExec(db.share(accountId), started).catch((error) => {
-    // PostgreSQL may have committed the row, or may still be running the insert.
     void refusedExecs.deleteRow(execId, endsMs + requestTimeouts.statement)
     throw error
   })
@@ -76,8 +73,7 @@ export async function recordStart(
 }
 
 /**
- * Stores the exit status in the row, unless the row already has a different one, which clients may have
- * received.
+ * Stores the exit status unless the row already has a different one, which clients may have received.
  * @returns the exit status to report instead, or undefined if this one was stored
  */
 export async function recordExit(db: Queries, end: ExecOutcome): Promise<ExitStatus | undefined> {
@@ -87,6 +83,6 @@ export async function recordExit(db: Queries, end: ExecOutcome): Promise<ExitSta
     const killed = withoutExitCode('killed', sandbox.destroy_reason)
     if (await writeExitUnconditionally(db, { ...end, ...killed })) return killed
   }
-  // The command has ended, so the reconciler need not kill it.
+  // The reconciler need not kill a command that has ended.
   return await confirmExited(db, end.id, end.status === 'lost')
 }

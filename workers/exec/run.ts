@@ -1,13 +1,42 @@
-/** Runs a command in a slot, and connects its output log, stdin and signals. */
+/** Runs a command in a slot or in a terminal, and connects its output log, stdin and signals. */
 import { setTimeout as sleep } from 'node:timers/promises'
+import { recordPid } from '../../shared/data/exec-writes.ts'
+import { podOf, type SandboxRow } from '../../shared/data/sandboxes.ts'
 import { withTimeout } from '../../shared/lib/timeout.ts'
-import { signalGroup } from '../shell/kill.ts'
-import { killGroup } from '../shell/run.ts'
+import { TokenBuckets } from '../../shared/lib/token-buckets.ts'
+import type { Reservation } from '../../shared/platform/memory-budget.ts'
+import type { TerminalSize } from '../drivers/driver.ts'
+import { reachPod, takeSlot } from '../sandbox/enter.ts'
+import { killGroup, signalGroup } from '../shell/kill.ts'
 import type { ShellCommand } from '../shell/script.ts'
 import type { CommandExit, CommandProcesses, Slot } from '../shell/slot.ts'
+import { openTerminal } from '../shell/terminal.ts'
 import type { Body, Command } from './command.ts'
 import type { ExecContext } from './context.ts'
-import type { RequestStdin } from './request-stdin.ts'
+
+/** Counts toward the memory budget, because a command may read its stdin late or not at all. */
+export class RequestStdin {
+  private readonly reservation: Reservation
+  private bytes: Buffer | undefined
+
+  /** @param held the request's reservation, from which the bytes move to their own */
+  constructor(held: Reservation, bytes: Buffer) {
+    this.bytes = bytes
+    this.reservation = held.move('stdin', bytes.length)
+  }
+
+  /** Returns the bytes on the first call, then undefined. They stay reserved until {@link free}. */
+  take(): Buffer | undefined {
+    const { bytes } = this
+    this.bytes = undefined
+    return bytes
+  }
+
+  free(): void {
+    this.bytes = undefined
+    this.reservation.free()
+  }
+}
 
 export interface Input {
   stdin: RequestStdin | undefined
@@ -36,17 +65,22 @@ export function runInSlot(
   return { processes: () => slot.processes, began: began.promise, ended }
 }
 
-/**
- * Passes the request's stdin to the command. Its memory is freed once the command has read it or has ended.
- */
-export function feed(command: Command, stdin: RequestStdin | undefined, eof: boolean): void {
+/** The stdin's memory is freed once the command has read it or has ended. */
+function feed(command: Command, stdin: RequestStdin | undefined, eof: boolean): void {
   const free = () => stdin?.free()
-  // A command may end before it has read all of its stdin.
-  command.stdin.takeBytes(stdin?.take() ?? Buffer.alloc(0), 0, eof).then(free, free)
+  command.stdin.take([stdin?.take() ?? Buffer.alloc(0)], 0, eof).then(free, free)
   void command.ended.then(free)
 }
 
-export async function takeOutput(
+const mebibyte = 1024 * 1024
+/** Limits each account's output, in bytes, so that one account cannot use up the worker's CPU. */
+const outputRate = new TokenBuckets({ perSecond: 64 * mebibyte, burst: 4 * mebibyte })
+/** Fixed cost of a chunk, in addition to its size. */
+const chunkCost = 16 * 1024
+/** Additional cost of each byte per reader, for encoding, sending, and forwarding by the API. */
+const readerCost = 3
+
+async function takeOutput(
   worker: ExecContext,
   command: Command,
   stream: 'stdout' | 'stderr',
@@ -55,15 +89,15 @@ export async function takeOutput(
   const taken = command.take(stream, chunk)
   worker.commands.trim(command.facts.sandboxId)
   await taken
-  const { accountId } = command.facts
-  const waitMs = worker.outputRate.spend(accountId, chunk.length, command.log.readerCount)
+  const cost = chunkCost + chunk.length * (1 + readerCost * command.log.readerCount)
+  const waitMs = outputRate.spend(command.facts.accountId, cost)
   if (waitMs > 0) await sleep(waitMs)
 }
 
 /** Maximum time for a killed command to report its exit status and remaining output. */
 const killedMs = 2_000
 
-export function bodyOf(
+function bodyOf(
   worker: ExecContext,
   processes: CommandProcesses,
   ended: Promise<unknown>,
@@ -83,4 +117,62 @@ export function bodyOf(
       closeable.close()
     },
   }
+}
+
+interface TerminalStart {
+  size: TerminalSize
+  stdin: RequestStdin | undefined
+  /** Called immediately before the command starts. Throws if the client has disconnected. */
+  assertAwaited(): Promise<void>
+}
+
+/** Resolves when the terminal is open; `ended` resolves when the command has ended. */
+export async function runInTerminal(
+  worker: ExecContext,
+  sandbox: SandboxRow,
+  command: Command,
+  shellCommand: ShellCommand,
+  { size, stdin, assertAwaited }: TerminalStart,
+): Promise<{ processes: () => CommandProcesses; ended: Promise<CommandExit> }> {
+  const { pod, terminal } = await open(worker, sandbox, shellCommand, { id: command.id, size, assertAwaited })
+  const ended = followOutput(worker, command, terminal)
+  const processes = { pod, leader: terminal.pid }
+  command.begin(
+    { ...bodyOf(worker, processes, ended, terminal), resize: (size) => terminal.resize(size) },
+    terminal.stdin,
+  )
+  // No EOF is sent, because a user types into the same stdin later.
+  if (stdin) feed(command, stdin, false)
+  return { processes: () => processes, ended }
+}
+
+/** A separate function, so that no closure keeps the shell command and its environment in memory. */
+const open = (
+  worker: ExecContext,
+  sandbox: SandboxRow,
+  shellCommand: ShellCommand,
+  { id, size, assertAwaited }: Omit<TerminalStart, 'stdin'> & { id: string },
+) =>
+  reachPod(worker, sandbox, async (now) => {
+    const pod = podOf(now)
+    const beforeStart = async (pid: number) => {
+      worker.reach('start: the terminal waits, its pid is not recorded')
+      await recordPid(worker.db, id, pid)
+      await assertAwaited()
+    }
+    const options = { id, takeSlot: () => takeSlot(worker, now), beforeStart }
+    return { pod, terminal: await openTerminal(worker.driver, pod, shellCommand, size, options) }
+  })
+
+async function followOutput(
+  worker: ExecContext,
+  command: Command,
+  terminal: Awaited<ReturnType<typeof openTerminal>>,
+): Promise<CommandExit> {
+  try {
+    for await (const chunk of terminal.stdout) await takeOutput(worker, command, 'stdout', chunk as Buffer)
+  } catch {
+    // The connection broke. `terminal.ended` resolves with the reason.
+  }
+  return await terminal.ended
 }

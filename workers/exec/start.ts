@@ -17,10 +17,8 @@ import type { Slot } from '../shell/slot.ts'
 import { Command, type CommandFacts, withoutExitCode } from './command.ts'
 import type { ExecContext } from './context.ts'
 import { describeExit, reportExit } from './describe-exit.ts'
-import { RequestStdin } from './request-stdin.ts'
 import { type ExistingExec, recordStart } from './rows.ts'
-import { type Input, runInSlot } from './run.ts'
-import { runInTerminal } from './terminal.ts'
+import { type Input, RequestStdin, runInSlot, runInTerminal } from './run.ts'
 
 type CallWire = Pick<Wire, 'isAwaited' | 'held'>
 
@@ -28,7 +26,7 @@ type CallWire = Pick<Wire, 'isAwaited' | 'held'>
  * Starts a command, or returns the existing one with the same Idempotency-Key. A command that was reported as
  * lost is never started.
  * @throws {Problem} if the command was not started
- * @throws {ExecElsewhere} if a different worker runs the command
+ * @throws {ExecElsewhere} if another worker runs the command
  */
 export async function startCommand(worker: ExecContext, args: StartExec, wire: CallWire): Promise<Command> {
   const inside = await enter(worker, args)
@@ -43,9 +41,7 @@ export async function startCommand(worker: ExecContext, args: StartExec, wire: C
   }
 }
 
-/**
- * @param memory counts the memory of the automaton that finds secrets in the output
- */
+/** @param memory counts the automaton that finds secrets in the output */
 async function startInside(
   worker: ExecContext,
   args: StartExec,
@@ -53,12 +49,11 @@ async function startInside(
   memory: Reservation,
   wire: CallWire,
 ): Promise<Command> {
-  // Started early, because it takes time.
   const opening = secretsFor(worker, sandbox)
   opening.catch(() => {})
   if (args.isListed) assertVariablesAllowed(environmentOf(worker, sandbox), await opening)
   const slot = args.request.tty ? undefined : await openSlotIn(worker, sandbox)
-  // The row is written last, so that little can fail between the insert and the start of the command.
+  // The row is inserted last, so that little can fail between the insert and the start of the command.
   const prepare = async () => {
     const values = await opening
     const patterns = args.request.reveal ? undefined : await buildPatterns(values)
@@ -75,22 +70,12 @@ async function startInside(
   const command = makeCommand(worker, factsOf(args), args.requestId)
   worker.commands.add(command)
   worker.reach('start: the row exists, the command does not run')
-  await run(worker, {
-    args,
-    sandbox,
-    command,
-    recordedSlot: slot,
-    ...secrets,
-    input,
-    isAwaited: wire.isAwaited,
-  })
+  await run(worker, { args, sandbox, command, slot, ...secrets, input, isAwaited: wire.isAwaited })
   stopAtTimeout(worker, command, { timeoutAt: performance.now() + timeoutOf(args), leftMs })
   return command
 }
 
-/**
- * Creates the command object. Its closure is kept as long as the command, so it must not capture the request.
- */
+/** The closure is kept as long as the command, so it must not capture the request. */
 const makeCommand = (worker: ExecContext, facts: CommandFacts, requestId: string) =>
   new Command(facts, async (ended, end) => {
     worker.reach('end: the command has ended, its exit status is not recorded')
@@ -102,11 +87,12 @@ const makeCommand = (worker: ExecContext, facts: CommandFacts, requestId: string
 const factsOf = ({ request, execId: id, sandboxId, accountId, mode }: StartExec): CommandFacts => ({
   ...{ id, sandboxId, accountId, startedAt: new Date() },
   graceMs: request.grace_ms ?? limits.graceMs.default,
-  needsClient: mode !== 'background' || hasGrace(request),
+  // A background command with a grace period needs a client, like a foreground command.
+  needsClient: mode !== 'background' || (!request.tty && request.grace_ms !== undefined),
   outputEncoding: request.output_encoding ?? 'utf-8',
 })
 
-/** Removes stdin from the request, so that its memory can be freed as soon as the bytes have been written. */
+/** Removes stdin from the request, so that its memory is freed once the bytes have been written. */
 function takeInput(args: StartExec, held: Reservation): Input {
   const { request } = args
   const { stdin, stdin_base64, background } = request
@@ -121,37 +107,35 @@ interface Start extends Pick<Wire, 'isAwaited'> {
   sandbox: SandboxRow
   command: Command
   /** The slot whose pid is stored in the row, or undefined for a terminal. */
-  recordedSlot: Slot | undefined
+  slot: Slot | undefined
   values: Secrets
   patterns: SecretPatterns | undefined
   input: Input
 }
 
-/**
- * Runs the command in its slot, or in a terminal.
- * @throws {Problem} if the command did not start. The command is then removed and its row deleted
- */
+/** @throws {Problem} if the command did not start. The command is then removed and its row deleted */
 async function run(
   worker: ExecContext,
-  { args, sandbox, command, recordedSlot, values, patterns, input, isAwaited }: Start,
+  { args, sandbox, command, values, patterns, input, isAwaited, ...recorded }: Start,
 ): Promise<void> {
-  let slot = recordedSlot
+  let { slot } = recorded
   try {
     if (!args.request.reveal) command.redactWith(patterns)
-    const shellCommand = shellCommandOf(worker, sandbox, args, {
-      secrets: values,
-      hasStdin: input.stdin !== undefined,
-    })
-    // A slot that has closed since it was taken did not run the command, so another slot may run it.
-    if (slot?.isClosed) slot = await replaceSlot(worker, sandbox, command.id)
+    const shellCommand = shellCommandOf(worker, sandbox, args.request, values, input)
+    // A slot that has closed in the meantime did not run the command, so another slot may run it.
+    if (slot?.isClosed) {
+      slot = await openSlotIn(worker, sandbox)
+      await slot.orClose(recordPid(worker.db, command.id, slot.pid))
+    }
     const assertAwaited = async () => {
       if (!(await isAwaited())) throw unavailable('The client has disconnected. The command was not run.')
     }
     await assertAwaited()
+    const { rows = 24, columns = 80 } = args.request
     const { processes, ended } = slot
       ? await awaitStart(runInSlot(worker, command, slot, shellCommand, input))
       : await runInTerminal(worker, sandbox, command, shellCommand, {
-          ...{ stdin: input.stdin, size: sizeOf(args.request) },
+          ...{ stdin: input.stdin, size: { rows, columns } },
           assertAwaited,
         })
     worker.reach('start: the command runs, no client has been notified')
@@ -160,7 +144,7 @@ async function run(
       command.finish(await describeExit(worker, command, end, processes()), isCut)
     })
   } catch (error) {
-    // The command has not run. A client that is already attached receives `lost`, and may retry.
+    // A client that is already attached receives `lost`, and may retry the command, which has not run.
     slot?.close()
     input.stdin?.free()
     worker.commands.remove(command)
@@ -170,27 +154,21 @@ async function run(
   }
 }
 
-/**
- * Waits until the command is running or has ended.
- * @throws {Problem} if the sandbox has exhausted a resource, such as processes
- */
 async function awaitStart<T extends ReturnType<typeof runInSlot>>(running: T): Promise<T> {
   const end = await Promise.race([running.began, running.ended])
   if (end?.kind === 'lost' && end.usedUp) throw exhausted(end.usedUp)
   return running
 }
 
-const sizeOf = ({ rows = 24, columns = 80 }: ExecRequest) => ({ rows, columns })
-
 const timeoutOf = ({ request, mode }: StartExec): number =>
   request.timeout_ms ?? (mode === 'json' ? limits.execTimeoutMs : Number.POSITIVE_INFINITY)
 
-/** Delay, in milliseconds, before another attempt to read a row that could not be read. */
+/** Delay before a row that could not be read is read again. */
 const rereadMs = 1_000
 
 /**
- * Stops a command at its timeout, or when its sandbox expires. At expiry, the row is read again, to notice an
- * extension.
+ * Stops a command at its timeout or when its sandbox expires. At expiry, the row is read again, in case the
+ * sandbox has been extended.
  */
 function stopAtTimeout(
   worker: ExecContext,
@@ -211,12 +189,6 @@ function stopAtTimeout(
   void command.ended.then(() => clearTimeout(timer))
 }
 
-/**
- * Whether a background command has a grace period. Like a foreground command, it is then stopped when it has
- * had no client for that long.
- */
-const hasGrace = ({ tty, grace_ms }: ExecRequest): boolean => !tty && grace_ms !== undefined
-
 function findExisting(worker: ExecContext, { accountId }: StartExec, existing: ExistingExec): Command {
   if (!existing.isSameRequest) {
     throw new Problem(
@@ -230,8 +202,7 @@ function findExisting(worker: ExecContext, { accountId }: StartExec, existing: E
 }
 
 /**
- * Rejects environment variables and secrets that the allowlist forbids. Stored values are encrypted, so only
- * a worker can check them.
+ * Only a worker can check stored variables, because they are encrypted.
  * @throws {Problem} `command_not_allowed`
  */
 function assertVariablesAllowed(env: Record<string, string>, secrets: Secrets): void {
@@ -241,20 +212,15 @@ function assertVariablesAllowed(env: Record<string, string>, secrets: Secrets): 
   throw new Problem('command_not_allowed', reason, { members: { variable } })
 }
 
-async function replaceSlot(worker: ExecContext, sandbox: SandboxRow, execId: string): Promise<Slot> {
-  const slot = await openSlotIn(worker, sandbox)
-  await slot.orClose(recordPid(worker.db, execId, slot.pid))
-  return slot
-}
-
 const shellCommandOf = (
   worker: ExecContext,
   sandbox: SandboxRow,
-  { request }: StartExec,
-  { secrets, hasStdin }: { secrets: Secrets; hasStdin: boolean },
+  request: ExecRequest,
+  secrets: Secrets,
+  { stdin, background }: Input,
 ): ShellCommand => ({
   argv: typeof request.command === 'string' ? ['/bin/sh', '-c', '--', request.command] : request.command,
   cwd: request.cwd,
   env: { ...secrets, ...environmentOf(worker, sandbox), ...request.env },
-  noStdin: !hasStdin && !request.background,
+  noStdin: !stdin && !background,
 })

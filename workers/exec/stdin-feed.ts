@@ -1,6 +1,6 @@
 /**
- * Writes stdin to a command. Each request states the offset of its first byte. A retried request therefore
- * writes no byte twice, and a request that would leave a gap is rejected.
+ * Each stdin request states the offset of its first byte. A retried request therefore writes no byte twice,
+ * and a request that would leave a gap is rejected.
  */
 import type { Writable } from 'node:stream'
 import { limitByKey } from '../../shared/lib/limit-by-key.ts'
@@ -8,7 +8,6 @@ import { Problem } from '../../shared/platform/problem.ts'
 import { write } from '../rpc/bytes.ts'
 
 export class StdinFeed {
-  /** Number of bytes accepted so far. */
   offset = 0
   eof = false
   private target: Writable | undefined
@@ -20,22 +19,18 @@ export class StdinFeed {
     this.opened.resolve()
   }
 
-  /** Rejects all further bytes. Called when the command has ended. */
+  /** Rejects all further bytes. */
   close(): void {
     this.target = undefined
     this.opened.resolve()
   }
 
   /**
-   * Writes bytes to stdin after all earlier calls have finished.
-   * @param at offset of the first byte; defaults to the number of bytes accepted so far
+   * Writes bytes after all earlier calls have finished.
+   * @param at offset of the first byte; by default, the next one
    */
   take(bytes: AsyncIterable<Buffer> | Buffer[], at: number | undefined, eof: boolean): Promise<void> {
     return this.serialize('', () => this.takeNow(bytes, at ?? this.offset, eof))
-  }
-
-  takeBytes(bytes: Buffer, at: number | undefined, eof: boolean): Promise<void> {
-    return this.take([bytes], at, eof)
   }
 
   private async takeNow(bytes: AsyncIterable<Buffer> | Buffer[], at: number, eof: boolean): Promise<void> {

@@ -1,10 +1,12 @@
-import { offsetOf } from '../../shared/contract/exec-events.ts'
+import type { Writable } from 'node:stream'
+import { dataOf, eventIdOf, type OutputOffset, offsetOf } from '../../shared/contract/exec-events.ts'
+import { formatEvent } from '../../shared/contract/server-sent-events.ts'
 import { bytesOfBody, headersOf, rangeOf, write } from '../rpc/bytes.ts'
 import type { StreamHandler } from '../rpc/call.ts'
-import { eventHeaders } from '../rpc/event-stream.ts'
+import { comment, eventHeaders, keepAlive, maxBatchLength } from '../rpc/event-stream.ts'
+import type { Command } from './command.ts'
 import type { ExecContext } from './context.ts'
-import { writeEvents } from './events.ts'
-import { assertReaderLimit } from './reader-limit.ts'
+import type { Item } from './output-log.ts'
 import { startCommand } from './start.ts'
 
 export const execEvents: StreamHandler<'execEvents', ExecContext> = async (
@@ -13,15 +15,14 @@ export const execEvents: StreamHandler<'execEvents', ExecContext> = async (
   { response, ...wire },
 ) => {
   const command = await startCommand(worker, args, wire)
-  assertReaderLimit(command)
+  command.clients.assertReaderLimit()
   response.writeHead(200, eventHeaders)
   await writeEvents(command, undefined, response)
 }
 
-/** Streams the command's events after `lastEventId`, or all events if it is undefined. */
 export const followExec: StreamHandler<'followExec', ExecContext> = async (args, worker, { response }) => {
   const command = worker.commands.get(args)
-  assertReaderLimit(command)
+  command.clients.assertReaderLimit()
   const from = args.lastEventId === undefined ? undefined : offsetOf(args.lastEventId)
   response.writeHead(200, eventHeaders)
   await writeEvents(command, from, response)
@@ -33,7 +34,6 @@ export const writeStdin: StreamHandler<'writeStdin', ExecContext> = async (args,
   return { offset: stdin.offset, eof: stdin.eof }
 }
 
-/** Streams the stdout or stderr bytes that the output log still keeps, or a range of them. */
 export const readOutput: StreamHandler<'readOutput', ExecContext> = async (
   args,
   worker,
@@ -53,3 +53,50 @@ export const readOutput: StreamHandler<'readOutput', ExecContext> = async (
   }
   response.end()
 }
+
+/** Writes a command's output as server-sent events, which the API forwards unchanged. */
+export async function writeEvents(
+  command: Command,
+  from: OutputOffset | undefined,
+  out: Writable,
+): Promise<void> {
+  const reader = command.clients.attach(from)
+  const leave = () => command.clients.detach(reader)
+  out.on('close', leave)
+  if (out.destroyed) leave()
+  const stopKeepAlive = keepAlive(out)
+  try {
+    // The comment tells a reconnecting client that it is connected, even without new output.
+    await write(out, from ? comment : event('start', await command.start(), { stdout: 0, stderr: 0 }))
+    for (;;) {
+      const item = await reader.next()
+      if (!item || reader.isAbsent) return
+      if (item.kind === 'end') {
+        if (await command.waitForRecordedExit())
+          await write(out, event('exit', command.summary(), item.after))
+        return
+      }
+      let text = asEvent(item)
+      // Batches the ready events, because one write per tiny chunk would be expensive.
+      while (text.length < maxBatchLength) {
+        const more = reader.ready()
+        if (!more || more.kind === 'end') break
+        text += asEvent(more)
+      }
+      await write(out, text)
+    }
+  } finally {
+    stopKeepAlive()
+    out.off('close', leave)
+    leave()
+  }
+}
+
+function asEvent(item: Exclude<Item, { kind: 'end' }>): string {
+  if (item.kind === 'gap') {
+    return event('gap', { stdout_bytes: item.missed.stdout, stderr_bytes: item.missed.stderr }, item.after)
+  }
+  return event(item.stream, dataOf(item.bytes), item.after)
+}
+
+const event = (name: string, data: object, after: OutputOffset) => formatEvent(eventIdOf(after), name, data)

@@ -1,4 +1,3 @@
-/** Creates directories, and moves, removes and changes the mode of files. */
 import type { SandboxContext } from '../sandbox/enter.ts'
 import type { Path } from '../shell/script.ts'
 import { exits, probes, runFileScript } from './file-script.ts'
@@ -7,10 +6,8 @@ import { writing } from './place.ts'
 import { limitPerSandbox } from './sandbox-concurrency.ts'
 
 /**
- * Shell functions for scripts that move or remove a path. Mounts are compared by their IDs in `/proc`,
- * because directories on different mounts can have the same device number.
- *
- * The kernel does not rename files between mounts.
+ * Shell functions that move or remove a path. Mounts are compared by their IDs in `/proc`, because
+ * directories on different mounts can have the same device number.
  */
 const moving = `
 is_there() { [ -e "$1" ] || [ -L "$1" ]; }
@@ -23,7 +20,7 @@ must_not_be_mount() {
 }
 `
 
-/** Shell script that creates a directory. Prints `x` if the directory already exists. */
+/** Prints `x` if the directory already exists. */
 const makeScript = `
 f=$1 mode=$2 exist_ok=$3
 umask 022
@@ -48,8 +45,8 @@ export const makeDirectory = limitPerSandbox<'makeDirectory'>(async (args, worke
 })
 
 /**
- * Shell script that renames a path. To move across mounts, it copies to a temporary name next to the target,
- * renames the copy and removes the source.
+ * The kernel does not rename files between mounts, so the script copies across mounts: to a temporary name
+ * next to the target, which it then renames.
  */
 const moveScript = `${probes}${writing}${moving}
 from=$1 f=$2 overwrite=$3
@@ -83,8 +80,8 @@ export const moveFile = limitPerSandbox<'moveFile'>(async (args, worker, { signa
 })
 
 /**
- * Shell script that removes a path. Prints `x` if nothing exists at the path. Directories are removed without
- * holding the lock, because this can be slow.
+ * Prints `x` if nothing exists at the path. Directories are removed without holding the lock, because this
+ * can be slow.
  */
 const removeScript = `${probes}${writing}${moving}
 f=$1 recursive=$2 missing_ok=$3

@@ -1,8 +1,7 @@
 /**
- * Edits a file: reads it completely, replaces text, and writes it back only if the file has not changed.
- *
- * If a client's command writes to the file between that check and the rename (a few milliseconds), its write
- * is lost.
+ * Edits a file: reads it completely, replaces text, and writes it back only if the file has not changed. If a
+ * client's command writes to the file in the few milliseconds between that check and the rename, its write is
+ * lost.
  */
 import { createHash } from 'node:crypto'
 import { limits } from '../../shared/contract/limits.ts'
@@ -27,36 +26,31 @@ if [ "$(wc -c <"$f")" -gt "$2" ]; then exit ${exits.tooLarge}; fi
 exec head -c "$2" "$f"`
 
 /**
- * Checks the file's hash again under the lock before an edit is rejected. A file that is being overwritten in
- * place may have been read half-written.
+ * Before an edit is rejected, the file is checked again under the lock, because it may have been read while
+ * it was being overwritten in place.
  */
 const checkScript = `${probes}${writing}
 follow "$1"
 be_unchanged_under_lock "$2"`
 
-/** Serializes edits of the same path in this worker, so that few of them have to be retried. */
+/** Serializes edits to the same path within this worker, so that fewer of them need to be retried. */
 const serializeByPath = limitByKey()
-/** Maximum number of attempts per edit. An attempt fails if the file is changed concurrently. */
+/** An attempt fails if the file is changed concurrently. */
 const maxAttempts = 5
 
 export const editFile = limitPerSandbox<'editFile'>((args, worker, { signal, held }) => {
   const location = locate(args)
-  const edit = { args, worker, signal, location }
-  return serializeByPath(`${args.sandboxId} ${location.shown.path}`, () =>
-    retryChanged(() => editOnce(edit, held)),
-  )
-})
-
-async function retryChanged<T>(work: () => Promise<T>): Promise<T> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await work()
-    } catch (error) {
-      if (!(error instanceof Problem && error.code === 'precondition_failed') || attempt === maxAttempts)
-        throw error
+  return serializeByPath(`${args.sandboxId} ${location.shown.path}`, async () => {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await editOnce({ args, worker, signal, location }, held)
+      } catch (error) {
+        const isChanged = error instanceof Problem && error.code === 'precondition_failed'
+        if (!isChanged || attempt === maxAttempts) throw error
+      }
     }
-  }
-}
+  })
+})
 
 interface Edit {
   args: Calls['editFile']['args']
@@ -83,9 +77,6 @@ async function editOnce(edit: Edit, held: Reservation): Promise<Calls['editFile'
   }
 }
 
-/**
- * @throws {Problem} `rate_limited` if the file exceeds the account's memory budget
- */
 async function readWhole(
   { args, worker, signal, location }: Edit,
   memory: Pick<Reservation, 'add'>,
@@ -123,9 +114,7 @@ async function refuseOrReplace(
       throw new Problem(
         'precondition_failed',
         'The file does not match if_match; nothing was written. Read the file again.',
-        {
-          members: { sha256 },
-        },
+        { members: { sha256 } },
       )
     }
     return await runCooperatively(args.accountId, replaceExact(content, text))
@@ -137,7 +126,7 @@ async function refuseOrReplace(
   }
 }
 
-/** Number of bytes hashed per step. A step takes less than a millisecond. */
+/** Bytes hashed per step, which takes less than a millisecond. */
 const hashStepBytes = 128 * 1024
 
 function* sha256Of(bytes: Buffer): Steps<string> {

@@ -1,18 +1,17 @@
-/** Formats and parses the entries that scripts print with `stat`. */
 import { randomBytes } from 'node:crypto'
 import { basename } from 'node:path'
 import type { FileEntry } from '../../shared/contract/files.ts'
 import { readName } from './location.ts'
 
 export interface FoundEntry {
-  /** The path that `find` printed, which begins with `./`, or the path from the request. */
+  /** The path from `find`, which begins with `./`, or from the request. */
   path: Buffer
   entry: FileEntry
 }
 
 /**
  * Returns a format for `stat`. `split` returns the fields of a record: `MODE_HEX SIZE SECONDS UID GID DATE
- * TIME ZONE` and `more`, the owner, the group, the path, and the path with a symlink's target.
+ * TIME ZONE` with `more`, the owner, the group, the path, and the path with a symlink's target.
  */
 export function entryFormat(more = '') {
   const sentinel = randomBytes(16).toString('hex')
@@ -37,10 +36,7 @@ const types: Record<number, FileEntry['type']> = {
   12: 'socket',
 }
 
-/**
- * Parses an entry. The owner and the group are names, and `link` is `NAME -> TARGET` for a symlink.
- * @returns undefined if the fields do not match the output format of {@link entryFormat}
- */
+/** @returns undefined if the fields do not match {@link entryFormat} */
 export function readEntry([facts, owner, group, path, link]: Buffer[]): FoundEntry | undefined {
   if (!facts || !owner || !group || !path || !link) return undefined
   const [hex = '', size, seconds, uid, gid, date, time] = facts.toString('latin1').split(' ')
@@ -79,10 +75,10 @@ function split(record: Buffer, delimiter: Buffer): Buffer[] {
   }
 }
 
-/** Reports whether text is a Linux user or group ID, which has at most 32 bits. */
+/** Linux user and group IDs have at most 32 bits. */
 const isId = (text: string | undefined): text is string => /^\d{1,10}$/.test(text ?? '')
 
-/** Returns the name printed by `stat`, or null for its placeholders for an ID without a name. */
+/** Returns null for the placeholders that `stat` prints for an ID without a name. */
 function nameOfId(printed: Buffer, id: string): string | null {
   const { text } = readName(printed)
   return text === 'UNKNOWN' || text === id ? null : text
@@ -97,16 +93,12 @@ function targetOf(shown: Buffer, path: Buffer): Buffer | undefined {
   return undefined
 }
 
-/**
- * The first and last seconds that ISO 8601's four-digit years can express. File timestamps outside this range
- * are clamped to it.
- */
+/** ISO 8601 expresses only four-digit years. File timestamps outside them are clamped. */
 const years = {
   first: Date.parse('0000-01-01T00:00:00Z') / 1000,
   last: Date.parse('9999-12-31T23:59:59Z') / 1000,
 }
 
-/** Converts a modification time to ISO 8601, including milliseconds if `stat` printed them. */
 function readTime(seconds: number, dateTime: string): string {
   const [whole = '', fraction = ''] = dateTime.split('.')
   const precise = new Date(`${whole}.${fraction.padEnd(3, '0').slice(0, 3)}Z`)

@@ -1,9 +1,7 @@
 /**
- * Runs file operations as small POSIX shell scripts in the sandbox, so they work in every image that has a
- * shell.
- *
- * Paths are passed as bytes. Lists are separated by NULs or unguessable sentinels, so file names may contain
- * any byte.
+ * Runs file operations as small POSIX shell scripts in the sandbox, so that they work in every image that has
+ * a shell. Paths are passed as bytes, and lists are separated by NULs or unguessable sentinels, so file names
+ * may contain any byte.
  */
 import type { ErrorCode } from '../../shared/contract/errors.ts'
 import { limits } from '../../shared/contract/limits.ts'
@@ -15,35 +13,69 @@ import type { Path } from '../shell/script.ts'
 import type { CommandIo } from '../shell/slot.ts'
 
 const timeoutMs = 60_000
-/** Timeout for a script whose input or output is streamed. No sandbox lives longer than this. */
+/** Timeout for a script whose input or output is streamed. No sandbox lives longer. */
 export const streamMs = 24 * 60 * 60 * 1000
 /** Maximum size of a script's error messages. */
 const messageBytes = 64 * 1024
 
-export const exits = {
-  notFound: 40,
-  isDirectory: 41,
-  permissionDenied: 42,
-  notRegular: 43,
-  exists: 44,
-  cutShort: 45,
-  changed: 46,
-  tooLarge: 47,
-  notDirectory: 48,
-  badPattern: 49,
-  notWritable: 50,
-  busy: 51,
-  notNew: 52,
-  directoryExists: 53,
-  needsRecursive: 54,
-  mountPoint: 55,
-  ontoItself: 56,
-  fileInTheWay: 57,
-} as const
+const ontoItself = 'A file cannot be moved onto itself, and a directory cannot be moved into itself.'
+const mountPoint =
+  'The root directory and mount points, such as /workspace and /tmp, cannot be moved or removed.'
+
+const failures = {
+  notFound: ['file_not_found', 'No file exists at this path.'],
+  isDirectory: ['is_directory', 'The path is a directory.'],
+  permissionDenied: ['permission_denied', "The sandbox's user has no permission to read this path."],
+  notWritable: [
+    'permission_denied',
+    "The sandbox's user has no permission to write this file. If it owns the file, run `chmod u+w`.",
+  ],
+  notRegular: ['invalid_request', 'The path is a device, a pipe or a socket, not a file.'],
+  exists: ['file_exists', 'The file already exists. Send overwrite: true to replace it.'],
+  cutShort: ['unavailable', 'The content was not received completely; nothing was written. Try again.'],
+  changed: [
+    'precondition_failed',
+    'The file has changed since you read it; nothing was written. Read the file again.',
+  ],
+  notNew: [
+    'precondition_failed',
+    'The file already exists, but the request requires a new file; nothing was written.',
+  ],
+  tooLarge: [
+    'invalid_request',
+    `The file exceeds the limit of ${limits.editBytes / 2 ** 20} MiB for edits. Use files/raw instead.`,
+  ],
+  busy: [
+    'unavailable',
+    'Another write in this sandbox holds the lock on /workspace; nothing was written. Try again.',
+  ],
+  directoryExists: [
+    'file_exists',
+    'The directory already exists. Send exist_ok: true to accept an existing directory.',
+  ],
+  fileInTheWay: ['file_exists', 'A file that is not a directory exists at this path.'],
+  needsRecursive: [
+    'is_directory',
+    'The path is a directory. Send recursive: true to remove it and everything in it.',
+  ],
+  mountPoint: ['permission_denied', mountPoint],
+  ontoItself: ['invalid_request', ontoItself],
+  notDirectory: ['file_not_found', 'The path is not a directory.'],
+} satisfies Record<string, [ErrorCode, string]>
+
+type Exit = keyof typeof failures | 'badPattern'
+const exitNames = ['badPattern', ...Object.keys(failures)]
+const firstExit = 40
+
+/** Exit statuses by which the scripts report failures. */
+export const exits = Object.fromEntries(exitNames.map((name, index) => [name, firstExit + index])) as Record<
+  Exit,
+  number
+>
 
 /**
- * Shell functions that exit with one of the statuses in {@link exits}. A client's command may create or
- * remove the file at any time, so each status depends on a single check.
+ * Shell functions that exit with one of {@link exits}. A client's command may create or remove the file at
+ * any time, so each status depends on a single check.
  */
 export const probes = `
 missing() {
@@ -66,54 +98,6 @@ must_be_file() {
   missing "$1"
 }
 `
-
-const ontoItself = 'A file cannot be moved onto itself, and a directory cannot be moved into itself.'
-const mountPoint =
-  'The root directory and mount points, such as /workspace and /tmp, cannot be moved or removed.'
-
-const problemOfExit: Partial<Record<number, [ErrorCode, string]>> = {
-  [exits.notFound]: ['file_not_found', 'No file exists at this path.'],
-  [exits.isDirectory]: ['is_directory', 'The path is a directory.'],
-  [exits.permissionDenied]: ['permission_denied', "The sandbox's user has no permission to read this path."],
-  [exits.notWritable]: [
-    'permission_denied',
-    "The sandbox's user has no permission to write this file. If it owns the file, run `chmod u+w`.",
-  ],
-  [exits.notRegular]: ['invalid_request', 'The path is a device, a pipe or a socket, not a file.'],
-  [exits.exists]: ['file_exists', 'The file already exists. Send overwrite: true to replace it.'],
-  [exits.cutShort]: [
-    'unavailable',
-    'The content was not received completely; nothing was written. Try again.',
-  ],
-  [exits.changed]: [
-    'precondition_failed',
-    'The file has changed since you read it; nothing was written. Read the file again.',
-  ],
-  [exits.notNew]: [
-    'precondition_failed',
-    'The file already exists, but the request requires a new file; nothing was written.',
-  ],
-  [exits.tooLarge]: [
-    'invalid_request',
-    `The file exceeds the limit of ${limits.editBytes / 2 ** 20} MiB for edits. Use files/raw instead.`,
-  ],
-  [exits.busy]: [
-    'unavailable',
-    'Another write in this sandbox holds the lock on /workspace; nothing was written. Try again.',
-  ],
-  [exits.directoryExists]: [
-    'file_exists',
-    'The directory already exists. Send exist_ok: true to accept an existing directory.',
-  ],
-  [exits.fileInTheWay]: ['file_exists', 'A file that is not a directory exists at this path.'],
-  [exits.needsRecursive]: [
-    'is_directory',
-    'The path is a directory. Send recursive: true to remove it and everything in it.',
-  ],
-  [exits.mountPoint]: ['permission_denied', mountPoint],
-  [exits.ontoItself]: ['invalid_request', ontoItself],
-  [exits.notDirectory]: ['file_not_found', 'The path is not a directory.'],
-}
 
 const problemOfMessage: [RegExp, ErrorCode, string][] = [
   [
@@ -167,31 +151,28 @@ const problemOfMessage: [RegExp, ErrorCode, string][] = [
   [/Not a directory|File exists/i, 'file_exists', 'A component of the path is a file, not a directory.'],
 ]
 
-/** A POSIX shell reports a process killed by signal n as this value plus n. */
+/** A shell reports a process killed by signal n as this value plus n. */
 const killed = 128
 
-export interface FileScript {
+interface FileScript {
   text: string
   args: (string | Path)[]
   stdin?: CommandIo['stdin']
-  /** Receives the script's output as it arrives. Must not throw. */
+  /** Must not throw. */
   onStdout?: CommandIo['onStdout']
-  /**
-   * Maximum output of the script; above it, the script is killed. A further 64 KiB is allowed for error
-   * messages.
-   */
+  /** Maximum output, above which the script is killed. Error messages may use a further 64 KiB. */
   maxBytes?: number
   /**
-   * Abort this signal when no more output is needed. With this option, it is not a failure if the script is
-   * stopped or times out.
+   * Aborts when no more output is needed. With this option, it is not a failure if the script is stopped or
+   * times out.
    */
   enough?: AbortSignal
   timeoutMs?: number
 }
 
 /**
- * @returns `whole` if the script ran to completion. With `enough`, `cut` if the script was stopped or its
- *   output exceeded the limit, or `timed_out`
+ * @returns `whole` if the script ran to completion; with `enough` also `cut`, if the script was stopped or
+ *   printed too much, or `timed_out`
  * @throws {Problem} for every failure
  */
 export async function runFileScript(
@@ -206,10 +187,9 @@ export async function runFileScript(
   const stops = [signal, output.tooMuch, ...(script.enough ? [script.enough] : [])]
   const command = {
     argv: ['/bin/sh', '-c', script.text, 'sh', ...script.args],
-    // Scripts start in `/`, because all paths are absolute and the user may not be allowed to enter the
-    // workspace.
+    // The user may not be allowed to enter the workspace, and all paths are absolute.
     cwd: '/',
-    // Disables quoting in the output of `stat`, and makes it print times in UTC.
+    // Disables quoting in the output of `stat`, and selects UTC.
     env: { LC_ALL: 'C', QUOTING_STYLE: 'literal', TZ: 'UTC0' },
     // Without stdin, the shell stays alive until all output has been read, because Kubernetes drops output in
     // transit when a process ends.
@@ -240,7 +220,7 @@ export async function runFileScript(
   }
   if (end.kind !== 'exited')
     throw unavailable('The connection to the sandbox was lost. Check the file before you try again.')
-  throw problemOf(end.code, stderr.toString())
+  throw problemOf(end.code, stderr.toBuffer().toString())
 }
 
 function limitOutput(maxBytes: number) {
@@ -269,9 +249,11 @@ export function problemOf(status: number, stderr: string): Problem {
       members: { errors: [{ path: 'pattern', message }] },
     })
   }
-  const problem =
-    problemOfExit[status] ?? problemOfMessage.find(([pattern]) => pattern.test(stderr))?.slice(1)
-  if (problem) return new Problem(...(problem as [ErrorCode, string]))
+  const failure: [ErrorCode, string] | undefined =
+    failures[exitNames[status - firstExit] as keyof typeof failures]
+  if (failure) return new Problem(...failure)
+  const [, code, detail] = problemOfMessage.find(([pattern]) => pattern.test(stderr)) ?? []
+  if (code && detail) return new Problem(code, detail)
   const resource = usedUpBy(stderr)
   if (resource) return exhausted(resource)
   // The script was killed by a command in the sandbox, by the OOM killer, or because the sandbox ended.

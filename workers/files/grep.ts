@@ -5,27 +5,20 @@ import { limits } from '../../shared/contract/limits.ts'
 import { wholeCharacters } from '../shell/output.ts'
 import { exits, probes, runFileScript } from './file-script.ts'
 import { type DisplayPath, locate, oddNames, prefixOf, readName, show } from './location.ts'
-import { makeMatcher } from './matcher.ts'
-import { findPart, findPatterns, readPattern } from './pattern.ts'
+import { findPart, findPatterns, makeMatcher, readPattern } from './pattern.ts'
 import { limitItems, readRecords } from './records.ts'
 import { limitPerSandbox } from './sandbox-concurrency.ts'
 
-/**
- * Maximum duration of a search. After this time, the matches found so far are returned with `truncated` set.
- */
+/** After this time, the matches found so far are returned with `truncated` set. */
 const timeoutMs = 30_000
-/**
- * Maximum output of a search. It exceeds the maximum response size, because the script also prints names that
- * are filtered out.
- */
+/** Exceeds the maximum response size, because the script also prints names that are filtered out. */
 const maxBytes = 64 * 1024 * 1024
-/** Space reserved for the line number before a line's text. */
+/** Space for the line number before a line's text. */
 const numberBytes = 20
 
 /**
- * Shell script that searches a batch of files. For each file with matches, it prints `F` and the file's name,
- * followed by the matching lines. For a binary file, it prints only `B` and the name. Each record ends with a
- * NUL.
+ * Searches a batch of files. For each file with matches, prints `F` and the name, followed by the matching
+ * lines, or for a binary file by `B`. Each record ends with a NUL.
  */
 const someFiles = `
 flags=$1 pattern=$2 most=$3 bytes=$4; shift 4
@@ -49,8 +42,7 @@ done
 `
 
 /**
- * Shell script that searches a path. Results are sorted by the bytes of their paths, so that the search can
- * stop at the limit.
+ * Searches a path. Results are sorted by the bytes of their paths, so that the search can stop at the limit.
  */
 const script = `${probes}
 f=$1 each=$2 flags=$3 pattern=$4 most=$5 bytes=$6; shift 6
@@ -112,22 +104,20 @@ export const grepFiles = limitPerSandbox<'grepFiles'>(async (args, worker, { sig
 const letterF = 'F'.charCodeAt(0)
 const letterB = 'B'.charCodeAt(0)
 
-/**
- * @param record `LINE:TEXT`; the text may be truncated
- */
+/** @param record `LINE:TEXT`; the text may be truncated */
 function readLine(record: Buffer): Pick<Match, 'line' | 'text' | 'text_base64'> {
   const colon = record.indexOf(':')
   const text = record.subarray(colon + 1)
   const shown = text.length > limits.grepLineBytes ? text.subarray(0, limits.grepLineBytes) : text
-  const whole = shown.length < text.length ? wholeCharacters(shown, 'end') : shown
+  const whole = shown.length < text.length ? wholeCharacters(shown) : shown
   const { text: read, base64 } = readName(whole)
   const line = Number(record.toString('latin1', 0, colon))
   return { line, text: read, ...(base64 !== undefined && { text_base64: base64 }) }
 }
 
 /**
- * Returns the path of a found file, or the path from the request if a single file was searched. Names below a
- * directory begin with `./`.
+ * Returns the path of a found file. Names below a directory begin with `./`; otherwise, the request named the
+ * file.
  */
 const nameOf = (found: Buffer, prefix: Buffer): DisplayPath =>
   show(isBelow(found) ? Buffer.concat([prefix, found.subarray(2)]) : prefix.subarray(0, -1))
@@ -135,8 +125,8 @@ const nameOf = (found: Buffer, prefix: Buffer): DisplayPath =>
 const isBelow = (found: Buffer) => found[0] === '.'.charCodeAt(0)
 
 /**
- * Parses the `include` pattern. As in `grep --include`, a pattern without a slash matches the base name, and
- * a file that is named in the request is always included.
+ * As in `grep --include`, a pattern without a slash matches the base name, and a file that the request names
+ * is always included.
  */
 function readInclude(text: string) {
   const pattern = readPattern(text, 'include')

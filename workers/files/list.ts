@@ -1,4 +1,3 @@
-/** Lists the entries of directories, and the paths that match a glob pattern. */
 import type { FileEntry, ListedEntry } from '../../shared/contract/files.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import { Problem } from '../../shared/platform/problem.ts'
@@ -7,20 +6,24 @@ import type { SandboxContext } from '../sandbox/enter.ts'
 import { entryFormat, type FoundEntry, readEntry } from './entries.ts'
 import { exits, probes, runFileScript } from './file-script.ts'
 import { locate, oddNames, prefixOf, readName, show } from './location.ts'
-import { makeMatcher } from './matcher.ts'
-import { deepest, findPatterns, literalStart, type Pattern, readPattern, wantsDots } from './pattern.ts'
+import {
+  deepest,
+  findPatterns,
+  literalStart,
+  makeMatcher,
+  type Pattern,
+  readPattern,
+  wantsDots,
+} from './pattern.ts'
 import { limitItems, readRecords } from './records.ts'
 import { limitPerSandbox } from './sandbox-concurrency.ts'
 
-/** Maximum time to list entries. After this time, the list is truncated. */
+/** After this time, the list is truncated. */
 export const timeoutMs = 30_000
-/** Maximum output of a script. Above the limit, the list is truncated. */
+/** Maximum output of a listing script. The rest is truncated. */
 const maxBytes = 64 * 1024 * 1024
 
-/**
- * Shell script that prints each entry in the given `stat` format. The format contains sentinels, which no
- * file name can contain.
- */
+/** Prints each entry in the given `stat` format, whose sentinels no file name can contain. */
 const listScript = `${probes}
 f=$1 format=$2 depth=$3
 if [ "$depth" -gt 0 ] && [ -d "$f" ]; then
@@ -31,7 +34,7 @@ fi
 if [ ! -e "$f" ] && [ ! -L "$f" ]; then missing "$f"; fi
 stat -c "$format" "$f"`
 
-/** Lists a directory. For a path that is not a directory, returns the file's own entry. */
+/** For a path that is not a directory, returns the file's own entry. */
 export const listFiles = limitPerSandbox<'listFiles'>(async (args, worker, { signal }) => {
   const { depth = 1 } = args
   const prefix = prefixOf(args)
@@ -82,20 +85,14 @@ async function runList(
   })
 }
 
-/**
- * Error for a script that timed out. The scripts sort all names before they print, so such a script has
- * printed nothing.
- */
+/** The scripts sort all names before they print, so a script that timed out has printed nothing. */
 export const tooSlow = (action: string) =>
   new Problem('invalid_request', `Collecting the names took longer than ${timeoutMs / 1000} s. ${action}`)
 
-/** Maximum length of a path in bytes. Linux cannot open longer paths. */
+/** Linux cannot open longer paths. */
 const pathBytes = 4096
 
-/**
- * Shell script that prints the paths below a directory. It skips names that disappear and directories that it
- * is not allowed to read.
- */
+/** Prints the paths below a directory. Skips names that disappear and unreadable directories. */
 const globScript = `${probes}
 f=$1; shift
 if [ ! -d "$f" ]; then
@@ -142,10 +139,10 @@ export const globFiles = limitPerSandbox<'globFiles'>(async (args, worker, { sig
   }
 })
 
-/** Prefix of every path that `find` prints. */
+/** Every path from `find` has this prefix. */
 const prefix = './'
 
-/** Returns `find` arguments that print all matching paths, and possibly more. */
+/** The `find` arguments print all matching paths, and possibly more. */
 function searchFor(pattern: Pattern, onlyDirectories: boolean): string[] {
   const start = literalStart(pattern)
   const depth = deepest(pattern)

@@ -1,4 +1,4 @@
-/** Handles paths as bytes, because JSON strings cannot represent every Linux file name. */
+/** Paths are bytes, because JSON strings cannot represent every Linux file name. */
 import { posix } from 'node:path'
 import type { FileName } from '../../shared/rpc/calls.ts'
 import { absolute, type Path } from '../shell/script.ts'
@@ -25,27 +25,19 @@ export function show(bytes: Buffer): DisplayPath {
   return base64 === undefined ? { path: text } : { path: text, path_base64: base64 }
 }
 
-/**
- * Decodes a file name. Invalid UTF-8 becomes U+FFFD in `text`, and such a name is also returned in base64.
- */
+/** Invalid UTF-8 becomes U+FFFD in `text`, and the name is then also returned in base64. */
 export function readName(bytes: Buffer): { text: string; base64?: string } {
   const text = bytes.toString('utf8')
   return Buffer.from(text).equals(bytes) ? { text } : { text, base64: bytes.toString('base64') }
 }
 
-/**
- * Returns the base64 names in `list`, keyed by index, or undefined if there are none. An entry of `list` is
- * undefined if its name is valid UTF-8.
- */
+/** Returns the base64 names by index, or undefined if all names are valid UTF-8. */
 export function oddNames(list: (string | undefined)[]): Record<string, string> | undefined {
   const odd = list.flatMap((base64, index) => (base64 === undefined ? [] : [[index, base64] as const]))
   return odd.length === 0 ? undefined : Object.fromEntries(odd)
 }
 
-/**
- * Returns the path that the client sent, as a prefix for names found below it. The prefix is empty for the
- * workspace.
- */
+/** Returns the path from the request as a prefix for names below it, which is empty for the workspace. */
 export function prefixOf(name: FileName): Buffer {
   const plain = posix.normalize(bytesOf(name).toString('latin1')).replace(/(?<=.)\/$/, '')
   if (plain === '.') return Buffer.alloc(0)

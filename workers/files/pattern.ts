@@ -1,8 +1,7 @@
 /**
- * Parses glob patterns: `*`, `?`, `[a-z]`, `[!a-z]`, `{a,b}`, `\` before a literal character, and `**` for
- * any number of path components.
- *
- * As in a shell, only a literal dot matches a dot at the start of a name.
+ * Parses and matches glob patterns: `*`, `?`, `[a-z]`, `[!a-z]`, `{a,b}`, `\` before a literal character, and
+ * `**` for any number of path components. As in a shell, only a literal dot matches a dot at the start of a
+ * name.
  */
 import { limits } from '../../shared/contract/limits.ts'
 import { Problem } from '../../shared/platform/problem.ts'
@@ -17,7 +16,7 @@ export type Token =
   | { kind: 'character'; character: string }
   | { kind: 'one' }
   | { kind: 'many' }
-  /** A character class. `ranges` contains inclusive ranges of code points. */
+  /** `ranges` are inclusive ranges of code points. */
   | { kind: 'set'; ranges: [number, number][]; negated: boolean }
 
 const maxAlternatives = 100
@@ -49,10 +48,7 @@ export function deepest({ alternatives }: Pattern): number | undefined {
   return Math.max(...alternatives.map((parts) => parts.length))
 }
 
-/**
- * Returns one `find -path` pattern per alternative. These patterns match every path that the glob pattern
- * matches, and possibly more.
- */
+/** Returns `find -path` patterns that match every path of the glob pattern, and possibly more. */
 export const findPatterns = ({ alternatives }: Pattern): string[] => [
   ...new Set(
     alternatives.map((parts) =>
@@ -66,31 +62,21 @@ export const findPart = (part: Token[]): string =>
     .map((token) => (token.kind === 'character' ? token.character.replace(/[*?[\]\\]/g, '\\$&') : '*'))
     .join('')
 
-/**
- * Expands all braces of a pattern into alternatives.
- * @throws the result of `refuse` if the alternatives exceed a limit
- */
 function expandBraces(text: string, refuse: (reason: string) => Problem): string[] {
-  const done = new Set<string>()
-  let open = [text]
-  // Each round expands one pair of braces in every alternative that still has one.
-  for (let found = 0; open.length > 0; ) {
-    const next = open.flatMap((one) => {
-      const alternatives = expandFirst(one)
-      if (alternatives) return alternatives
-      found++
-      done.add(one)
-      return []
-    })
-    if (next.length + found > maxAlternatives) throw refuse(`has more than ${maxAlternatives} alternatives`)
-    const characters = [...next, ...done].reduce((sum, one) => sum + [...one].length, 0)
-    // The text around the braces counts once for each alternative, because each is matched separately.
-    if (characters > limits.globCharacters) {
+  const done: string[] = []
+  const open = [text]
+  for (let one = open.shift(); one !== undefined; one = open.shift()) {
+    const alternatives = expandFirst(one)
+    if (alternatives) open.unshift(...alternatives)
+    else done.push(one)
+    const all = [...done, ...open]
+    if (all.length > maxAlternatives) throw refuse(`has more than ${maxAlternatives} alternatives`)
+    // Text around braces counts once per alternative, because each alternative is matched separately.
+    if ([...all.join('')].length > limits.globCharacters) {
       throw refuse(`has alternatives with more than ${limits.globCharacters} characters in total`)
     }
-    open = next
   }
-  return [...done]
+  return [...new Set(done)]
 }
 
 interface Braces {
@@ -99,7 +85,7 @@ interface Braces {
   end?: number
 }
 
-/** Expands the first pair of braces that contains a comma. @returns undefined if there is none */
+/** @returns undefined if no pair of braces contains a comma */
 function expandFirst(text: string): string[] | undefined {
   const braces = readBraces(text).find(({ commas, end }) => end !== undefined && commas.length > 0)
   if (!braces) return undefined
@@ -110,7 +96,7 @@ function expandFirst(text: string): string[] | undefined {
     .map((cut, index) => text.slice(0, start) + text.slice(cuts[index]! + 1, cut) + text.slice(end + 1))
 }
 
-/** Returns all pairs of braces in the order in which they open. An unclosed brace has no `end`. */
+/** Returns the braces in the order in which they open. Unclosed braces have no `end`. */
 function readBraces(text: string): Braces[] {
   const all: Braces[] = []
   const open: Braces[] = []
@@ -142,14 +128,13 @@ function readParts(text: string, field: string): Part[] {
 
 function readTokens(characters: string[]): Token[] {
   const tokens: Token[] = []
-  const unclosed = new Set<number>()
   for (let at = 0; at < characters.length; at++) {
     const character = characters[at]!
     if (character === '*') {
       if (tokens.at(-1)?.kind !== 'many') tokens.push({ kind: 'many' })
     } else if (character === '?') tokens.push({ kind: 'one' })
     else if (character === '[') {
-      const set = readSet(characters, at, unclosed)
+      const set = readSet(characters, at)
       tokens.push(set?.token ?? { kind: 'character', character })
       if (set) at = set.end
     } else if (character === '\\' && at + 1 < characters.length) {
@@ -159,25 +144,14 @@ function readTokens(characters: string[]): Token[] {
   return tokens
 }
 
-/**
- * Parses a character class such as `[a-z]`.
- * @param unclosed offsets passed by the scan for the end of an earlier unclosed bracket. A bracket whose scan
- *   reaches one of them is unclosed as well, so the time stays linear
- * @returns undefined if the bracket is unclosed and therefore literal
- */
-function readSet(
-  characters: string[],
-  start: number,
-  unclosed: Set<number>,
-): { token: Token; end: number } | undefined {
+/** @returns undefined if the bracket is unclosed and therefore literal */
+function readSet(characters: string[], start: number): { token: Token; end: number } | undefined {
   const negated = characters[start + 1] === '!' || characters[start + 1] === '^'
   const first = start + (negated ? 2 : 1)
   const ranges: [number, number][] = []
-  const passed: number[] = []
-  for (let at = first; at < characters.length && !unclosed.has(at); at++) {
+  for (let at = first; at < characters.length; at++) {
+    // As the first character, `]` is literal.
     if (characters[at] === ']' && at > first) return { token: { kind: 'set', ranges, negated }, end: at }
-    // The first character is parsed differently: there, `]` is literal.
-    if (at > first) passed.push(at)
     if (characters[at] === '\\' && at + 1 < characters.length) at++
     const from = characters[at]!
     const to = characters[at + 1] === '-' ? characters[at + 2] : undefined
@@ -185,14 +159,12 @@ function readSet(
     ranges.push([codeOf(from), codeOf(isRange ? to : from)])
     if (isRange) at += 2
   }
-  for (const at of passed) unclosed.add(at)
   return undefined
 }
 
 const codeOf = (character: string) => character.codePointAt(0)!
 
-export const startsWithDot = ([first]: Token[]): boolean =>
-  first?.kind === 'character' && first.character === '.'
+const startsWithDot = ([first]: Token[]): boolean => first?.kind === 'character' && first.character === '.'
 
 function plainName(part: Part): string | undefined {
   if (part === 'any depth') return undefined
@@ -202,3 +174,67 @@ function plainName(part: Part): string | undefined {
 
 const refusal = (path: string, message: string) =>
   new Problem('invalid_request', `The pattern ${message}.`, { members: { errors: [{ path, message }] } })
+
+/**
+ * The matched path must be relative, without `.` or `..`.
+ * @param options.dots whether `*`, `?`, `[…]` and `**` match names that begin with a dot
+ */
+export function makeMatcher(pattern: Pattern, options: { dots: boolean }): (path: string) => boolean {
+  const expressions = pattern.alternatives.map((parts) => expressionOf(parts, options))
+  return (path) => path !== '' && expressions.some((expression) => expression.test(path))
+}
+
+/**
+ * Converts an alternative to a regular expression without exponential backtracking. The text between two `*`
+ * or two `**` is matched as early as possible and never rematched.
+ */
+function expressionOf(parts: Part[], { dots }: { dots: boolean }): RegExp {
+  let groups = 0
+  /** A match never backtracks into a lookahead, which therefore emulates an atomic group. */
+  const atomic = (make: () => string): string => {
+    const group = ++groups
+    return `(?=(${make()}))\\${group}`
+  }
+  const notHidden = dots ? '' : '(?!\\.)'
+  const nameOf = (tokens: Token[]): string => {
+    const [first = [], ...others] = splitAt(tokens, ({ kind }) => kind === 'many')
+    const last = others.pop()
+    return [
+      startsWithDot(tokens) ? '' : notHidden,
+      first.map(oneOf).join(''),
+      ...others.map((some) => atomic(() => `[^/]*?${some.map(oneOf).join('')}`)),
+      last ? `[^/]*${last.map(oneOf).join('')}` : '',
+    ].join('')
+  }
+  const namesOf = (some: Part[]) => (some as Token[][]).map(nameOf).join('/')
+  // A final `**` matches at least one name.
+  const whole = parts.at(-1) === 'any depth' ? [...parts, [{ kind: 'many' } as const]] : parts
+  const [first = [], ...others] = splitAt(whole, (part) => part === 'any depth')
+  const last = others.pop()
+  const anyDepth = `(?:${notHidden}[^/]+/)*`
+  const source = [
+    namesOf(first) + (last && first.length > 0 ? '/' : ''),
+    ...others.map((some) => atomic(() => `${anyDepth}?${namesOf(some)}/`)),
+    last ? anyDepth + namesOf(last) : '',
+  ].join('')
+  return new RegExp(`^${source}$`, 'u')
+}
+
+function splitAt<T>(items: T[], isSeparator: (item: T) => boolean): T[][] {
+  const runs: T[][] = [[]]
+  for (const item of items) {
+    if (isSeparator(item)) runs.push([])
+    else runs.at(-1)!.push(item)
+  }
+  return runs
+}
+
+function oneOf(token: Token): string {
+  if (token.kind === 'character') return escapeOf(codeOf(token.character))
+  if (token.kind !== 'set') return '[^/]'
+  const ranges = token.ranges.filter(([from, to]) => from <= to)
+  const set = ranges.map(([from, to]) => `${escapeOf(from)}-${escapeOf(to)}`).join('')
+  return token.negated ? `[^/${set}]` : `(?!/)[${set}]`
+}
+
+const escapeOf = (code: number): string => `\\u{${code.toString(16)}}`

@@ -1,8 +1,6 @@
 /**
- * Replaces files atomically, so that readers see either the old file or the new one.
- *
- * A file is overwritten in place only if a rename cannot replace it: if it has several hard links, or if its
- * directory does not allow new entries.
+ * Replaces files atomically, so that readers see either the old file or the new one. A file is overwritten in
+ * place only if it has several hard links or its directory does not allow new entries.
  */
 import type { Writable } from 'node:stream'
 import type { Tags } from '../../shared/contract/conditions.ts'
@@ -10,25 +8,21 @@ import type { SandboxContext } from '../sandbox/enter.ts'
 import { exits, probes, runFileScript } from './file-script.ts'
 import type { Location } from './location.ts'
 
-/** Maximum number of attempts to acquire the lock, 50 ms apart. If all attempts fail, the write fails. */
+/** Attempts are 50 ms apart. If all fail, the write fails. */
 const maxLockAttempts = 600
 
 /**
  * Shell functions that replace a file. The content is written next to the target, verified with its SHA-256
  * hash, then renamed or linked into place. Before a file is overwritten in place, it is copied, so that it
  * can be restored if the disk is full.
- *
  * The final check of the target and the rename run under one per-sandbox lock, which also covers hard links
  * and writes by several workers. A file that is being overwritten in place may be read half-written, so a
  * write is rejected only after its content has been checked again under the lock.
- *
  * The lock is a `flock` on the workspace, which the kernel releases when the shell exits. In images without
  * `flock`, the lock is a symlink to the shell's command line in `/proc`, which shows whether that shell is
  * still running. Some versions of `flock` have no timeout option, so the script polls.
- *
  * The client's commands do not acquire the lock, so they may create, remove or replace a file between any two
- * lines. Each refusal therefore depends on a single check. `test/workers/file-steps.test.ts` makes such a
- * change at each step.
+ * lines. Each refusal therefore depends on a single check (`test/workers/file-steps.test.ts`).
  */
 export const writing = `
 follow() {
@@ -145,8 +139,8 @@ write_through() {
 `
 
 /**
- * Shell script that writes a file. Streamed content ends with its SHA-256 hash, which detects truncation.
- * Pipes and devices are written to directly, unless a condition requires a regular file.
+ * Streamed content ends with its SHA-256 hash, which detects truncation. Pipes and devices are written to
+ * directly, unless a condition requires a regular file.
  */
 export const writeScript = `${probes}${writing}
 wanted=$2 overwrite=$3 match=$4 whole=$5
@@ -173,23 +167,20 @@ if [ -n "$match" ]; then be_unchanged "$match"; fi
 if [ "$overwrite" = yes ]; then put "$wanted"; exit; fi
 place_by ln`
 
-export interface FileWrite {
+interface FileWrite {
   location: Location
-  /** The file mode, in octal. Defaults to the mode of the replaced file, or to 644 for a new file. */
+  /** Octal. Defaults to the mode of the replaced file, or to 644 for a new file. */
   mode?: string | undefined
-  /** Whether an existing file is replaced. With `new`, an existing file causes `precondition_failed`. */
+  /** With `new`, an existing file causes `precondition_failed`. */
   overwrite: boolean | 'new'
-  /** Replaces the file only if its SHA-256 hash is one of these. */
+  /** SHA-256 hashes that permit replacing the file. */
   ifMatch?: Tags | undefined
-  /**
-   * The content and its SHA-256 hash, or a function that writes the content to stdin, followed by its hash in
-   * hexadecimal.
-   */
+  /** The content and its SHA-256 hash, or a function that writes both to stdin, the hash in hexadecimal. */
   content: { bytes: Buffer; sha256: string } | ((stdin: Writable) => void)
   timeoutMs?: number
 }
 
-/** Writes a file completely or not at all, and creates missing directories. @throws {Problem} */
+/** Writes a file completely or not at all, and creates missing directories. */
 export async function writeWhole(
   worker: SandboxContext,
   call: { sandboxId: string; accountId: string },
@@ -202,10 +193,7 @@ export async function writeWhole(
   await runFileScript(worker, call, signal, { text: writeScript, args, stdin, ...more })
 }
 
-/**
- * Returns the accepted hashes as an argument of a script. The words `any` and `none` cannot be confused with
- * a SHA-256 hash.
- */
+/** Returns the accepted hashes as an argument of a script. */
 const wordsOf = (tags: Tags | undefined) =>
   tags === undefined
     ? ''

@@ -8,24 +8,18 @@ import type { ReadConditions } from '../../shared/rpc/calls.ts'
 import { headersOf, rangeOf, write } from '../rpc/bytes.ts'
 import type { StreamHandler } from '../rpc/call.ts'
 import type { SandboxContext } from '../sandbox/enter.ts'
-import { redactBytes, secretsFor } from '../secrets/index.ts'
-import { buildPatterns } from '../secrets/patterns.ts'
+import { secretsFor } from '../secrets/index.ts'
+import { buildPatterns, type SecretPatterns } from '../secrets/patterns.ts'
 import { Redactor } from '../secrets/redactor.ts'
 import { wholeCharacters } from '../shell/output.ts'
 import { probes, runFileScript, streamMs } from './file-script.ts'
 import { locate } from './location.ts'
 import { limitPerSandbox } from './sandbox-concurrency.ts'
 
-/**
- * Shell commands that open the file once, so that its size, hash and content are consistent even if the path
- * is replaced.
- */
+/** Opens the file once, so that its size, hash and content are consistent even if the path is replaced. */
 const openOnce = 'exec 7<"$f"; f=/proc/self/fd/7'
 
-/**
- * Shell script that prints `SIZE LINES SHA256` and a newline, then the content: at most one byte more than a
- * response may contain.
- */
+/** Prints `SIZE LINES SHA256` and a newline, then at most one byte more than a response may contain. */
 export const viewScript = `${probes}
 f=$1 from=$2 count=$3 most=$4
 must_be_file "$f"
@@ -60,11 +54,11 @@ export const viewFile = limitPerSandbox<'viewFile'>(async (args, worker, { signa
   const all = output.subarray(headerEnd + 1)
   const truncated = all.length > limits.viewBytes
   const within = truncated ? all.subarray(0, limits.viewBytes) : all
-  const sandbox = { id: args.sandboxId, account_id: args.accountId }
-  const byLine = from > 1 || count !== 'all'
-  const shown =
-    args.reveal === 'true' ? within : await redactBytes(worker, sandbox, within, { cut: truncated, byLine })
-  const text = asText(truncated ? wholeCharacters(shown, 'end') : shown)
+  const redactor = new Redactor(await patternsFor(worker, args, from, count))
+  const redacted = redactor.push(within)
+  // If the content is truncated, its last bytes could be the start of a secret.
+  const shown = truncated ? redacted : Buffer.concat([redacted, redactor.flush()])
+  const text = asText(truncated ? wholeCharacters(shown) : shown)
   return {
     ...located,
     size: Number(size),
@@ -79,17 +73,29 @@ export const viewFile = limitPerSandbox<'viewFile'>(async (args, worker, { signa
 const countOf = (from: number, to: number | undefined): string =>
   to === undefined ? 'all' : String(Math.max(0, to - from + 1))
 
-/** Decodes text. Returns undefined if the bytes are not valid UTF-8 or contain a NUL. */
+async function patternsFor(
+  worker: SandboxContext,
+  { sandboxId, accountId, reveal }: { sandboxId: string; accountId: string; reveal?: string | undefined },
+  from: number,
+  count: string,
+): Promise<SecretPatterns | undefined> {
+  if (reveal === 'true') return undefined
+  const secrets = await secretsFor(worker, { id: sandboxId, account_id: accountId })
+  // Some lines of a file may begin or end within a secret.
+  return await buildPatterns(secrets, { byLine: from > 1 || count !== 'all' })
+}
+
+/** Returns undefined if the bytes are not valid UTF-8 or contain a NUL. */
 function asText(bytes: Buffer): string | undefined {
   return isUtf8(bytes) && !bytes.includes(0) ? bytes.toString() : undefined
 }
 
-/** Maximum size of a file that is always hashed. A larger file is hashed only if a condition requires it. */
+/** A larger file is hashed only if a condition requires its hash. */
 const taggedBytes = 1024 * 1024
 
 /**
- * Shell script that prints the size, mode and SHA-256 hash of a file. It then reads a range from stdin and
- * prints the bytes in that range, or exits at EOF.
+ * Prints the size, mode and SHA-256 hash of a file, then the bytes of a range that the script reads from
+ * stdin. EOF on stdin ends the script.
  */
 export const rawScript = `${probes}
 f=$1 tagged=$2
@@ -105,7 +111,7 @@ read -r first count || exit 0
 if [ "$first" -eq 1 ] && [ "$count" -eq "$size" ]; then exec cat "$f"; fi
 tail -c "+$first" "$f" | head -c "$count"`
 
-/** Streams the bytes of a file. A slow client slows down the stream. */
+/** A slow client slows down the stream. */
 export const readRaw: StreamHandler<'readRaw', SandboxContext> = async (
   args,
   worker,
@@ -148,7 +154,7 @@ export const readRaw: StreamHandler<'readRaw', SandboxContext> = async (
     const part = bytes.subarray(0, state.left)
     state.left = (state.left ?? 0) - part.length
     if (part.length > 0) await write(response, part)
-    // The file has grown in the meantime. All bytes up to Content-Length have been sent.
+    // The file has grown, and all bytes up to Content-Length have been sent.
     if (part.length < bytes.length) enough.abort()
   }
 
@@ -164,16 +170,12 @@ export const readRaw: StreamHandler<'readRaw', SandboxContext> = async (
     timeoutMs: streamMs,
   })
   if (state.error) throw state.error
-  // The file has shrunk, or its sandbox was destroyed. Closing the connection tells the client that the
+  // The file has shrunk, or its sandbox was destroyed. Closing the connection shows the client that the
   // response is truncated.
   if (state.left !== 0) response.destroy()
 }
 
-/**
- * Evaluates the conditions and the range of a request (RFC 9110).
- * @returns `isSame` if the client already has this version, and the range if it applies
- * @throws {Problem} `precondition_failed`, `invalid_request` or `range_not_satisfiable`
- */
+/** Evaluates conditions and range (RFC 9110). `isSame` means that the client already has this version. */
 function evaluateConditions(
   { range, ifRange, ifMatch, ifNoneMatch }: ReadConditions,
   size: number,
@@ -190,9 +192,7 @@ function evaluateConditions(
   return { isSame: false, range: counts ? rangeOf(range, 0, size) : undefined }
 }
 
-/**
- * Shell script that prints a newline as soon as the file is known to be readable, then the requested lines.
- */
+/** Prints a newline as soon as the file is known to be readable, then the requested lines. */
 const shownScript = `${probes}
 f=$1 from=$2 count=$3
 must_be_file "$f"
@@ -201,7 +201,6 @@ if [ "$count" != all ]; then tail -n "+$from" "$f" | head -n "$count"
 else exec tail -n "+$from" "$f"
 fi`
 
-/** Streams the lines of a file. Secrets are redacted unless `reveal` is set. */
 export const readShown: StreamHandler<'readShown', SandboxContext> = async (
   args,
   worker,
@@ -209,10 +208,7 @@ export const readShown: StreamHandler<'readShown', SandboxContext> = async (
 ) => {
   const { startLine: from = 1, endLine } = args
   const count = countOf(from, endLine)
-  const sandbox = { id: args.sandboxId, account_id: args.accountId }
-  const byLine = from > 1 || count !== 'all'
-  const secrets = args.reveal === 'true' ? {} : await secretsFor(worker, sandbox)
-  const patterns = await buildPatterns(secrets, { byLine })
+  const patterns = await patternsFor(worker, args, from, count)
   if (patterns) held.add(patterns.automaton.bytes)
   try {
     const redactor = new Redactor(patterns)

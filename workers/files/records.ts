@@ -1,24 +1,20 @@
-/** Splits a sandbox's output into records. Memory use is bounded for any output. */
 import { limits } from '../../shared/contract/limits.ts'
 import { runCooperatively, type Steps } from './cooperative.ts'
 
-/**
- * Maximum size of a record. Sandlot's scripts never print a longer record, so only modified tools can cause
- * one.
- */
+/** Sandlot's scripts never print a longer record, so only modified tools can cause one. */
 const recordBytes = 64 * 1024
 
-export interface RecordReader {
+interface RecordReader {
   delimiter: Buffer
   onRecord: (record: Buffer) => void
-  /** Called instead of `onRecord` if the record exceeds `maxBytes` (64 KiB by default). */
+  /** Called instead of `onRecord` for a record above `maxBytes`, by default 64 KiB. */
   onTooLong?: () => void
   maxBytes?: number
 }
 
 /**
- * Splits a stream into records, each terminated by the delimiter. A record's bytes are valid only until
- * `onRecord` returns.
+ * Splits a stream into records, each terminated by the delimiter, in bounded memory. A record's bytes are
+ * valid only until `onRecord` returns.
  * @returns a function that accepts the next chunk; calls must not overlap
  */
 export function readRecords(accountId: string, reader: RecordReader): (chunk: Buffer) => Promise<void> {
@@ -33,7 +29,7 @@ export function readRecords(accountId: string, reader: RecordReader): (chunk: Bu
     heldBytes = 0
     isSkipping = false
   }
-  /** Copies as many bytes of the chunk as fit. @returns the number of bytes consumed from the chunk */
+  /** @returns the number of bytes consumed from the chunk */
   const hold = (chunk: Buffer, from: number): number => {
     if (heldBytes === held.length) {
       // For a skipped record, only bytes that may begin the delimiter are kept.
@@ -65,8 +61,8 @@ export function readRecords(accountId: string, reader: RecordReader): (chunk: Bu
 }
 
 /**
- * Limits the number of items in a response, and the size of their JSON.
- * @returns `add` appends an item to its list, or aborts `enough` if the item exceeds a limit
+ * Limits the items in a response and the size of their JSON.
+ * @returns `add` appends an item to its list, or aborts `enough` at a limit
  */
 export function limitItems() {
   const enough = new AbortController()

@@ -1,8 +1,10 @@
-/** Replaces exact text in a file's content, cooperatively and in linear time. */
+/**
+ * Replaces exact text in a file, cooperatively and in linear time. An LF in the client's text matches both LF
+ * and CR LF, and each replaced line keeps its line ending.
+ */
 import { limits } from '../../shared/contract/limits.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import type { Steps } from './cooperative.ts'
-import { isBareNewline, makeEndings } from './line-endings.ts'
 
 export interface Replacement {
   old: string
@@ -10,33 +12,26 @@ export interface Replacement {
   replaceAll: boolean
 }
 
-/** Maximum number of line numbers in an error. Further lines are omitted. */
 const maxLines = 100
 const maxSimilar = 10
 
-/** Number of bytes processed per step. A step takes less than a millisecond. */
+/** Bytes processed per step, which takes less than a millisecond. */
 const stride = 16 * 1024
 const newline = 10
 const carriageReturn = 13
 
-/**
- * Returns the maximum memory, in bytes, that `replaceExact` allocates in addition to copies of `old` and
- * `new`.
- */
+/** Returns the maximum memory that `replaceExact` allocates in addition to copies of `old` and `new`. */
 export const memoryToReplace = (content: Buffer, text: Replacement): number =>
   maxResultBytes(content, text) + Buffer.byteLength(text.old) * Int32Array.BYTES_PER_ELEMENT
 
-/**
- * Returns the maximum size of the result. Counts each byte of `new` twice, because an LF may become CR LF.
- */
+/** Counts each byte of `new` twice, because an LF may become CR LF. */
 function maxResultBytes(content: Buffer, { old, new: other, replaceAll }: Replacement): number {
   const matches = replaceAll ? content.length / Buffer.byteLength(old) : 1
   return Math.min(limits.editBytes, content.length + Math.ceil(matches * 2 * Buffer.byteLength(other)))
 }
 
 /**
- * Replaces exact text. An LF in `old` matches LF and CR LF, and each replaced line keeps its line ending. If
- * `old` contains CR LF, it is matched verbatim.
+ * If `old` contains CR LF, it is matched verbatim.
  * @throws {Problem} `edit_no_match`, `edit_not_unique` with the line numbers, or `invalid_request` if the
  *   result is too large
  */
@@ -89,10 +84,10 @@ const tooLarge = () =>
   )
 
 interface Match {
-  /** Start offset of the match. Undefined if the match overlaps an earlier match that has a `start`. */
+  /** Undefined if the match overlaps an earlier match that has a `start`. */
   start: number | undefined
   end: number
-  /** The line in which the match starts, counted from 1. */
+  /** Line of the start, counted from 1. */
   line: number
 }
 
@@ -108,17 +103,14 @@ function* eachMatch(
   isExact: boolean,
   onMatch: (match: Match) => number,
 ): Steps<void> {
-  // Saves the memory of `bordersOf` for a needle that is longer than the file.
+  // Saves the memory of `bordersOf`.
   if (needle.length > content.length) return
   const borders = yield* bordersOf(needle)
   const isReturn = (at: number) => !isExact && content[at] === carriageReturn && content[at + 1] === newline
   let newlines = 0
   for (const byte of needle) if (byte === newline) newlines++
   let [matched, line, work] = [0, 1, 0]
-  /**
-   * Number of bytes, not counting ignored CRs, up to `at`, and up to the end of the most recent match that
-   * has a `start`.
-   */
+  /** Bytes without ignored CRs: up to `at`, and up to the end of the most recent match that has a `start`. */
   let [passed, apartFrom] = [0, 0]
   for (let at = 0; at < content.length; at++) {
     if (++work >= stride) {
@@ -186,10 +178,7 @@ function notUnique(all: number, lines: number[]): Problem {
   )
 }
 
-/**
- * Returns the numbers of lines that equal the first line of `old`, except for leading or trailing white
- * space.
- */
+/** Returns the lines that equal the first line of `old` except for leading or trailing white space. */
 function* similarLines(content: Buffer, old: string): Steps<number[]> {
   const similar: number[] = []
   const wanted = Buffer.from(old).toString('latin1').trim().split('\n', 1)[0]!.trim()
@@ -204,4 +193,40 @@ function* similarLines(content: Buffer, old: string): Steps<number[]> {
     yield
   }
   return similar
+}
+
+const isBareNewline = (text: Buffer, at: number): boolean =>
+  text[at] === newline && text[at - 1] !== carriageReturn
+
+/**
+ * Chooses between LF and CR LF for each line ending of the replacements. Call the returned function with the
+ * bounds of each match in `content`, in order of `start`, and the function from that call once per line
+ * ending; it returns true for CR LF.
+ */
+function makeEndings(content: Buffer): (start: number, end: number) => () => boolean {
+  let following = content.indexOf(newline)
+  let last = -1
+  return (start, end) => {
+    let at = start - 1
+    let isCrLf: boolean | undefined
+    /**
+     * Uses the match's line endings in order, and repeats the last one. Without any, uses the ending of a
+     * nearby line.
+     */
+    return () => {
+      if (at >= start - 1 && at < end) {
+        at = content.indexOf(newline, at + 1)
+        if (at !== -1 && at < end) isCrLf = content[at - 1] === carriageReturn
+        else at = end
+      }
+      if (isCrLf !== undefined) return isCrLf
+      while (following !== -1 && following < end) {
+        last = following
+        following = content.indexOf(newline, following + 1)
+      }
+      const nearest = following === -1 ? last : following
+      isCrLf = nearest > 0 && content[nearest - 1] === carriageReturn
+      return isCrLf
+    }
+  }
 }

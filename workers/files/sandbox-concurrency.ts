@@ -3,10 +3,7 @@ import type { CallName } from '../../shared/rpc/calls.ts'
 import type { CallHandler } from '../rpc/call.ts'
 import type { SandboxContext } from '../sandbox/enter.ts'
 
-/**
- * Limits each sandbox to four concurrent file operations. Each operation takes a process and several
- * megabytes of memory.
- */
+/** Each file operation takes a process and several megabytes of memory in its sandbox. */
 const inSandbox = limitByKey(4)
 
 export const limitPerSandbox =

@@ -1,8 +1,6 @@
 /**
  * Watches a path by comparing listings. One script in the sandbox lists the path whenever the worker sends a
- * line.
- *
- * The script therefore ends with the worker's connection, and a slow client delays the next listing.
+ * line, so the script ends with the worker's connection, and a slow client delays the next listing.
  */
 import type { Writable } from 'node:stream'
 import { limits } from '../../shared/contract/limits.ts'
@@ -13,8 +11,7 @@ import type { Streams } from '../../shared/rpc/calls.ts'
 import { write } from '../rpc/bytes.ts'
 import type { StreamHandler, Wire } from '../rpc/call.ts'
 import { eventHeaders, keepAlive, maxBatchLength } from '../rpc/event-stream.ts'
-import { enter, type SandboxContext } from '../sandbox/enter.ts'
-import { limitOpen } from '../sandbox/open-limit.ts'
+import { enter, limitOpen, type SandboxContext } from '../sandbox/enter.ts'
 import { entryFormat, readEntry } from './entries.ts'
 import { exits, probes, runFileScript, streamMs } from './file-script.ts'
 import { timeoutMs, tooSlow } from './list.ts'
@@ -23,19 +20,17 @@ import { readRecords } from './records.ts'
 
 /** Minimum time between the starts of two listings. */
 const intervalMs = 250
-/** After each listing, the watch pauses for at least this multiple of the time that the listing took. */
+/** The watch pauses for at least this multiple of the time that the last listing took. */
 const pauseFactor = 3
-/** Maximum output per listing. Every path occurs twice in a listing, next to delimiters. */
+/** Every path occurs twice in a listing, next to delimiters. */
 const maxListingBytes = 4 * limits.listed.bytes
 /** Memory overhead of an entry, in addition to its name and times. */
 const entryOverheadBytes = 100
 
 /**
- * Shell script that prints the entries only if their checksum has changed. Each listing ends with a record
- * `listed` or `same`.
- *
- * An entry that changes between the two passes is printed, and also makes the next checksum differ. In a
- * directory that exceeds the limits, `head` stops `find`. Temporary files of writes (place.ts) are skipped.
+ * Prints the entries only if their checksum has changed, then a record `listed` or `same`. An entry that
+ * changes between the two passes is printed and also makes the next checksum differ. In a directory that
+ * exceeds the limits, `head` stops `find`. Temporary files of writes (place.ts) are skipped.
  */
 const watchScript = `${probes}
 f=$1 format=$2 depth=$3 end=$4 last=none
@@ -62,7 +57,7 @@ done`
 
 const countWatch = limitOpen(
   limits.watches,
-  `This sandbox already has ${limits.watches} watches. Close one of them, or watch a common parent with a larger depth.`,
+  `This sandbox already has ${limits.watches} watches. Close one of them, or watch a common parent directory with a greater depth.`,
 )
 
 export const watchFiles: StreamHandler<'watchFiles', SandboxContext> = async (args, worker, wire) => {
@@ -80,7 +75,7 @@ export const watchFiles: StreamHandler<'watchFiles', SandboxContext> = async (ar
       enough: AbortSignal.any([watch.failed, draining]),
       timeoutMs: streamMs,
     })
-    throw watch.failure ?? interrupted()
+    throw watch.failed.reason ?? interrupted()
   } catch (error) {
     if (signal.aborted || !response.headersSent) throw error
     await watch.end(await explain(worker, args, error))
@@ -92,7 +87,7 @@ export const watchFiles: StreamHandler<'watchFiles', SandboxContext> = async (ar
 
 const interrupted = () => unavailable(watchInterrupted.detail)
 
-/** Returns the reason why a watch ends. @throws {unknown} an error that is not a {@link Problem} */
+/** @throws {unknown} an error that is not a {@link Problem} */
 async function explain(worker: SandboxContext, args: WatchArgs, error: unknown): Promise<Problem> {
   if (!(error instanceof Problem)) throw error
   if (error.code !== 'unavailable') return error
@@ -102,7 +97,7 @@ async function explain(worker: SandboxContext, args: WatchArgs, error: unknown):
 
 type WatchArgs = Streams['watchFiles']['args']
 
-/** The type, times and other attributes of each entry as one string, by path. Each character is one byte. */
+/** Attributes of each entry as one string, by path. Each character is one byte. */
 interface Listing {
   attributes: Map<string, string>
   bytes: number
@@ -114,9 +109,9 @@ const memoryOf = ({ attributes, bytes }: Listing): number => bytes + attributes.
 
 class Watch {
   readonly format = entryFormat(' %z')
-  failure: Problem | undefined
-  readonly failed: AbortSignal
   private readonly stop = new AbortController()
+  /** Aborts with a {@link Problem} if the watch fails. */
+  readonly failed = this.stop.signal
   private readonly args: WatchArgs
   private readonly wire: Wire
   private readonly prefix: Buffer
@@ -135,7 +130,6 @@ class Watch {
   constructor(args: WatchArgs, wire: Wire) {
     this.args = args
     this.wire = wire
-    this.failed = this.stop.signal
     this.prefix = prefixOf(args)
     const { delimiter } = this.format
     this.read = readRecords(args.accountId, { delimiter, onRecord: (record) => this.takeRecord(record) })
@@ -151,7 +145,7 @@ class Watch {
     // A slow client may delay the rest of this function.
     clearTimeout(this.timer)
     this.received += chunk.length
-    if (this.received > maxListingBytes) this.fail(tooLarge())
+    if (this.received > maxListingBytes) this.stop.abort(tooLarge())
     else await this.read(chunk)
     if (this.failed.aborted) return
     if (this.nextState) {
@@ -162,7 +156,6 @@ class Watch {
     }
   }
 
-  /** Sends the final event. */
   async end({ code, message }: Problem): Promise<void> {
     if (code === 'file_not_found') await this.sendRemoved(newListing())
     this.push('end', { code, detail: message })
@@ -175,11 +168,6 @@ class Watch {
     this.stopKeepAlive()
   }
 
-  private fail(problem: Problem): void {
-    this.failure ??= problem
-    this.stop.abort()
-  }
-
   private awaitListing(): void {
     this.askedAt = performance.now()
     this.received = 0
@@ -189,11 +177,11 @@ class Watch {
   private limitTime(): void {
     clearTimeout(this.timer)
     if (this.failed.aborted) return
-    this.timer = setTimeout(() => this.fail(tooSlow('Watch a smaller directory.')), timeoutMs)
+    this.timer = setTimeout(() => this.stop.abort(tooSlow('Watch a smaller directory.')), timeoutMs)
   }
 
   private takeRecord(record: Buffer): void {
-    if (this.nextState || this.failure) return
+    if (this.nextState || this.failed.aborted) return
     const text = record.length <= 'listed'.length ? record.toString('latin1') : ''
     if (text === 'listed' || text === 'same') this.nextState = text
     else this.takeEntry(this.format.split(record))
@@ -213,7 +201,7 @@ class Watch {
       const event = before === undefined ? 'created' : 'changed'
       if (known) this.push(event, { ...this.show(name), ...found.entry })
     }
-    this.add(name, before === attributes ? before : attributes)
+    this.add(name, attributes)
   }
 
   private add(name: string, attributes: string): void {
@@ -227,7 +215,7 @@ class Watch {
       next.attributes.set(name, attributes)
       next.bytes += bytes
     } catch (error) {
-      this.fail(error as Problem)
+      this.stop.abort(error)
     }
   }
 
@@ -287,10 +275,7 @@ class Watch {
 
 type DataOf<Name> = Extract<WatchEvent, { event: Name }>['data']
 
-/**
- * Returns the attributes of an entry that are compared. A directory's size and times are omitted, because
- * they change with its entries, which have their own events.
- */
+/** Omits a directory's size and times, because they change with its entries, which have their own events. */
 function attributesOf(printed: string): string {
   const [mode = '', , , uid, gid] = printed.split(' ', 5)
   return /^4.{3}$/.test(mode) ? `${mode} ${uid} ${gid}` : printed

@@ -35,8 +35,8 @@ export const writeRaw: StreamHandler<'writeRaw', SandboxContext> = async (
 }
 
 /**
- * Streams the body to the script, followed by its SHA-256 hash. If the script exits early, the rest of the
- * body is still read, because the next request on the connection follows it.
+ * If the script exits early, the rest of the body is still read, because the next request on the connection
+ * follows it.
  */
 function feed(body: Readable, stdin: Writable, sent: { size: number; sha256: string }) {
   const hash = createHash('sha256')

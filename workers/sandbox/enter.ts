@@ -2,6 +2,8 @@ import type { DatabaseClock } from '../../shared/data/clock.ts'
 import { findRemainingTime } from '../../shared/data/sandbox-pods.ts'
 import { recordUse } from '../../shared/data/sandbox-writes.ts'
 import { envSealContext, findSandbox, podOf, type SandboxRow } from '../../shared/data/sandboxes.ts'
+import { OpenCounts } from '../../shared/lib/open-counts.ts'
+import { untilAborted, withTimeout } from '../../shared/lib/timeout.ts'
 import { readPendingInput } from '../../shared/platform/event-loop-stall.ts'
 import { Problem, unavailable } from '../../shared/platform/problem.ts'
 import { assertRunning, refuseDestroyed, refuseMissing } from '../../shared/platform/sandbox-check.ts'
@@ -10,9 +12,9 @@ import { DriverUnavailable, PodExhausted, PodGone } from '../drivers/driver.ts'
 import type { Resource } from '../drivers/exhausted.ts'
 import { awaitReplacement, beginUse, renewPod } from '../pods/claimed-pod.ts'
 import type { PodsContext } from '../pods/context.ts'
-import { runCommand, type SlotRunResult } from '../shell/run.ts'
+import { killGroup } from '../shell/kill.ts'
 import type { ShellCommand } from '../shell/script.ts'
-import type { CommandIo, Slot } from '../shell/slot.ts'
+import type { CommandExit, CommandIo, Slot } from '../shell/slot.ts'
 import type { SlotPool } from '../shell/slot-pool.ts'
 
 export interface SandboxContext extends PodsContext {
@@ -33,17 +35,17 @@ export async function enter(
 ): Promise<EnteredSandbox> {
   const loaded = await loadSandbox(worker, call)
   const { sandbox } = loaded
-  // The sandbox was ready when the API checked it. Since then, its warm pod was found dead and is being
-  // replaced.
+  // Since the API checked the sandbox, its warm pod has been found dead and is being replaced.
   const isReplaced = sandbox.claim === 'replaced' && !sandbox.ready_at && !sandbox.destroyed_at
   if (isReplaced) await awaitReplacement(worker, sandbox.id).catch(() => {})
-  return enterNow(isReplaced ? await loadSandbox(worker, call) : loaded)
+  const entered = isReplaced ? await loadSandbox(worker, call) : loaded
+  assertRunning(entered.sandbox)
+  // The sandbox has expired, but no worker has destroyed it yet.
+  if (entered.leftMs <= 0) refuseDestroyed({ ...entered.sandbox, destroy_reason: 'expired' })
+  return entered
 }
 
-/**
- * Loads the sandbox. Also records that it is in use, so that it is not destroyed as idle before or during the
- * call.
- */
+/** Also records that the sandbox is in use, so that it is not destroyed as idle before or during the call. */
 async function loadSandbox(
   worker: SandboxContext,
   call: { sandboxId: string; accountId: string },
@@ -53,17 +55,10 @@ async function loadSandbox(
   if (!found || found.account_id !== accountId) refuseMissing()
   const { left_ms: leftMs, clock_ms: ms, is_activity_due: isDue, ...sandbox } = found
   const loaded = { sandbox, leftMs, clock: { ms, readAt: performance.now() } }
-  // If the use cannot be recorded, the sandbox has just been destroyed, so its row is read again.
+  // If the use cannot be recorded, the sandbox has just been destroyed.
   return !isDue || (await recordUse(worker.db.share(accountId), sandboxId))
     ? loaded
     : await loadSandbox(worker, call)
-}
-
-function enterNow({ leftMs, sandbox, clock }: EnteredSandbox): EnteredSandbox {
-  assertRunning(sandbox)
-  // The sandbox has expired, but no worker has destroyed it yet.
-  if (leftMs <= 0) refuseDestroyed({ ...sandbox, destroy_reason: 'expired' })
-  return { sandbox, leftMs, clock }
 }
 
 export function environmentOf(
@@ -74,20 +69,33 @@ export function environmentOf(
   return JSON.parse(opener.open(sandbox.sealed_env, envSealContext(sandbox.id))) as Record<string, string>
 }
 
+/** Runs a command. After `timeoutMs`, or when the signal aborts, its process group is killed. */
 export async function runInside(
   worker: SandboxContext,
   sandbox: SandboxRow,
   command: ShellCommand,
   io: CommandIo,
-  options: { timeoutMs: number; signal: AbortSignal },
-): Promise<SlotRunResult> {
+  { timeoutMs, signal }: { timeoutMs: number; signal: AbortSignal },
+): Promise<CommandExit | { kind: 'timed_out' | 'cancelled' }> {
   const slot = await openSlotIn(worker, sandbox)
-  // If the API has reported this RPC as lost, it has disconnected, which aborts `signal` before anything is
-  // run.
-  await readPendingInput()
-  const end = await runCommand(worker.driver, slot, command, io, options)
-  if (end.kind === 'lost' && end.usedUp) throw exhausted(end.usedUp)
-  return end
+  try {
+    // If the API has reported this RPC as lost, it has disconnected. Reading that aborts `signal` before
+    // anything is run.
+    await readPendingInput()
+    if (signal.aborted) return { kind: 'cancelled' }
+    const ended = slot.run(command, io)
+    const endedOrCancelled = untilAborted(signal, ended).catch((error) => {
+      if (!signal.aborted) throw error
+      return { kind: 'cancelled' } as const
+    })
+    const end = await withTimeout(timeoutMs, endedOrCancelled, () => ({ kind: 'timed_out' }) as const)
+    if (end.kind === 'timed_out' || end.kind === 'cancelled')
+      await killGroup(worker.driver, slot.processes, ended)
+    if (end.kind === 'lost' && end.usedUp) throw exhausted(end.usedUp)
+    return end
+  } finally {
+    slot.close()
+  }
 }
 
 export const openSlotIn = (worker: SandboxContext, sandbox: SandboxRow): Promise<Slot> =>
@@ -99,7 +107,7 @@ export async function takeSlot(worker: SandboxContext, sandbox: SandboxRow): Pro
 }
 
 /**
- * Runs `work`. If a claimed warm pod disappears before anything has run in it, retries once with a new pod.
+ * If a claimed warm pod disappears before anything has run in it, runs `work` again with a new pod.
  * @throws {Problem} if the pod is gone, is unreachable or has exhausted a resource
  */
 export async function reachPod<T>(
@@ -133,7 +141,18 @@ export const exhausted = (resource: Resource): Problem =>
   new Problem(
     'sandbox_exhausted',
     `The sandbox has reached its ${resource === 'processes' ? 'process' : resource} limit; nothing was run. ${remedies[resource]}`,
-    {
-      members: { exhausted: resource },
-    },
+    { members: { exhausted: resource } },
   )
+
+/**
+ * Limits how many connections of one kind a sandbox has on this worker. The returned function counts a
+ * connection, and returns a function that releases it.
+ * @param detail the message of the `rate_limited` error at the limit
+ */
+export function limitOpen(max: number, detail: string): (sandboxId: string) => () => void {
+  const open = new OpenCounts()
+  return (sandboxId) => {
+    if (open.of(sandboxId) >= max) throw new Problem('rate_limited', detail, { retryAfterSeconds: 1 })
+    return open.begin(sandboxId)
+  }
+}

@@ -5,12 +5,10 @@ import { podOf } from '../../shared/data/sandboxes.ts'
 import type { OnePort } from '../../shared/rpc/calls.ts'
 import { PortRefused } from '../drivers/driver.ts'
 import type { Opened } from '../rpc/call.ts'
-import { enter, reachPod, type SandboxContext } from './enter.ts'
-import { limitOpen } from './open-limit.ts'
+import { enter, limitOpen, reachPod, type SandboxContext } from './enter.ts'
 
 /**
- * Connects a WebSocket to a port. If no process is listening, the WebSocket is accepted and then closed with
- * the reason.
+ * If no process is listening, the WebSocket is accepted and then closed with the reason.
  * @throws {Problem} if the connection fails for another reason
  */
 export async function openPort(worker: SandboxContext, args: OnePort): Promise<Opened> {
@@ -29,7 +27,7 @@ export async function openPort(worker: SandboxContext, args: OnePort): Promise<O
   }
 }
 
-/** Closes the stream. After a normal close, bytes that the client has sent are still delivered. */
+/** After a normal close, bytes that the client has sent are still delivered. */
 function close(stream: Duplex, code: number): void {
   if (code === portCloseCodes.ended) stream.end(() => stream.destroy())
   else stream.destroy()
@@ -40,10 +38,6 @@ const count = limitOpen(
   `This sandbox already has ${limits.connections} connections to its ports. Close one of them before you retry.`,
 )
 
-/**
- * @throws {Problem} if the sandbox is not running, is unreachable or has too many connections
- * @throws {PortRefused} if no process is listening on the port
- */
 async function connectTo(worker: SandboxContext, call: OnePort): Promise<Duplex> {
   const { sandboxId, port } = call
   const { sandbox } = await enter(worker, call)

@@ -1,12 +1,9 @@
 /**
- * Finds many values in a single pass, in linear time regardless of the values, unlike `Buffer.indexOf`.
- * `bench/redact.ts` measures the speed.
- *
- * Between matches, the search skips bytes (`skip-table.ts`). Where a value may begin, the search goes byte by
- * byte, using the Aho-Corasick algorithm.
+ * Finds many values in a single pass and in linear time, unlike `Buffer.indexOf` (`bench/redact.ts`).
+ * Where a value may begin, the search goes byte by byte (Aho-Corasick algorithm). Elsewhere, it skips
+ * positions at which no value can begin (Wu-Manber algorithm).
  */
 import { setImmediate } from 'node:timers/promises'
-import { makeSkipTable, skipTableBytes } from './skip-table.ts'
 
 const statesPerSlice = 32 * 1024
 
@@ -15,13 +12,13 @@ export async function buildAutomaton(values: readonly Uint8Array[]) {
   const size = values.reduce((sum, { length }) => sum + length, 1)
   const label = new Uint8Array(size)
   const depth = new Int32Array(size)
-  /** First child of each state. `sibling` contains the next child of the same parent. */
+  /** First child of each state; `sibling` has the next child of the same parent. */
   const child = new Int32Array(size)
   const sibling = new Int32Array(size)
-  /** Children of each state except its first one, by parent and byte. */
+  /** Other children of each state, by parent and byte. */
   const others = new Map<number, number>()
   const fallback = new Int32Array(size)
-  /** Index of the longest value that ends in each state, plus 1; 0 if no value ends there. */
+  /** Index of the longest value that ends in each state, plus 1; otherwise 0. */
   const ends = new Uint16Array(size)
   let states = 1
   let pauseAt = statesPerSlice
@@ -62,7 +59,7 @@ export async function buildAutomaton(values: readonly Uint8Array[]) {
       await setImmediate()
     }
   }
-  // Breadth first, so that a shorter state is complete before any state that falls back to it.
+  // Breadth first, so that a state is complete before any longer state falls back to it.
   const order = new Int32Array(states)
   for (let at = 0, last = 1; at < states; at++) {
     if (at % statesPerSlice === statesPerSlice - 1) await setImmediate()
@@ -78,8 +75,8 @@ export async function buildAutomaton(values: readonly Uint8Array[]) {
     step,
     leap,
     /**
-     * Reports whether the partial match in this state can no longer become a value; `at` is the next offset.
-     * Without this check, a run of a value's first byte would be read byte by byte.
+     * Whether the partial match in this state can no longer become a value; `at` is the next offset. Without
+     * this check, a run of a value's first byte would be read byte by byte.
      */
     isFutile: (state: number, bytes: Uint8Array, at: number): boolean => {
       const last = at - depth[state]! + window - 1
@@ -88,7 +85,7 @@ export async function buildAutomaton(values: readonly Uint8Array[]) {
       )
     },
     endIn: (state: number): number => ends[state]! - 1,
-    /** Returns the number of trailing bytes that may be the start of a value. */
+    /** Returns the number of trailing bytes that could be the start of a value. */
     openIn(from: number): number {
       let state = from
       while (state !== 0 && child[state] === 0) state = fallback[state]!
@@ -99,3 +96,40 @@ export async function buildAutomaton(values: readonly Uint8Array[]) {
 }
 
 export type Automaton = Awaited<ReturnType<typeof buildAutomaton>>
+
+/** The longest skip is one byte less than the window. */
+const maxPrefix = 64
+
+/** Seven bits of each byte distinguish all ASCII characters. */
+const pairAt = (bytes: Uint8Array, last: number): number =>
+  ((bytes[last - 1]! & 127) << 7) | (bytes[last]! & 127)
+const skipTableBytes = 128 * 128
+
+/**
+ * The search checks the last two bytes of a window, which is as long as the shortest value, but at most
+ * {@link maxPrefix}.
+ */
+function makeSkipTable(values: readonly Uint8Array[]) {
+  const window = values.reduce((min, { length }) => Math.min(min, length), maxPrefix)
+  const shifts = new Uint8Array(skipTableBytes).fill(window - 1)
+  for (const value of values) {
+    for (let last = 1; last < window; last++) {
+      const pair = pairAt(value, last)
+      shifts[pair] = Math.min(shifts[pair]!, window - 1 - last)
+    }
+  }
+  /** Returns the distance from the window that ends at `last` to the next window that may match. */
+  const shiftAt = (bytes: Uint8Array, last: number): number => shifts[pairAt(bytes, last)]!
+  /** Returns the first index, starting from `at`, at which a value may begin. Valid only in state 0. */
+  const leap = (bytes: Uint8Array, at: number): number => {
+    let last = at + window - 1
+    while (last < bytes.length) {
+      const shift = shiftAt(bytes, last)
+      if (shift === 0) return last - window + 1
+      last += shift
+    }
+    // No complete window matches, but a value may begin in the remaining bytes.
+    return Math.min(bytes.length, last - window + 1)
+  }
+  return { leap, shiftAt, window }
+}

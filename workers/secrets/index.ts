@@ -3,16 +3,13 @@ import { readSecretsOf, secretSealContext } from '../../shared/data/secrets.ts'
 import type { Context } from '../../shared/platform/context.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import type { Opener } from '../../shared/platform/seal.ts'
-import { buildPatterns } from './patterns.ts'
-import { Redactor } from './redactor.ts'
 
 export type Secrets = Record<string, string>
 
 type SecretsReader = Pick<Context, 'db' | 'log'> & { opener: Opener }
 
 /**
- * Returns the decrypted secrets of a sandbox and its account. The sandbox's secrets override the account's,
- * and the environments of the sandbox and of the request override both.
+ * Returns the decrypted secrets of a sandbox and its account. The sandbox's secrets override the account's.
  * @throws {Problem} if a secret was encrypted with a key that this worker does not have
  */
 export async function secretsFor(
@@ -30,20 +27,4 @@ export async function secretsFor(
     }
   }
   return secrets
-}
-
-/**
- * Redacts secrets in bytes.
- * @param cut whether the bytes were truncated; trailing bytes that may begin a secret are then dropped
- * @param byLine whether the bytes are only some lines of a file, and may begin or end within a secret
- */
-export async function redactBytes(
-  worker: SecretsReader,
-  sandbox: Pick<SandboxRow, 'id' | 'account_id'>,
-  bytes: Buffer,
-  { cut = false, byLine = false } = {},
-): Promise<Buffer> {
-  const redactor = new Redactor(await buildPatterns(await secretsFor(worker, sandbox), { byLine }))
-  const shown = redactor.push(bytes)
-  return cut ? shown : Buffer.concat([shown, redactor.flush()])
 }

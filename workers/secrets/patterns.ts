@@ -38,7 +38,7 @@ function wholeOf(text: string): string[] {
   return [text, bare(text)].flatMap((text) => [text, text.replace(/\r?\n/g, '\r\n')])
 }
 
-/** Removes trailing newlines. A regular expression would take quadratic time for runs of newlines. */
+/** A regular expression would take quadratic time for runs of newlines. */
 function bare(text: string): string {
   let end = text.length
   while (end > 0 && (text[end - 1] === '\n' || text[end - 1] === '\r')) end--

@@ -1,4 +1,3 @@
-/** Redacts secrets in an output stream, including secrets that are split between chunks. */
 import type { SecretPatterns } from './patterns.ts'
 
 interface Occurrence {
@@ -7,25 +6,22 @@ interface Occurrence {
   name: string
 }
 
-const nothing = Buffer.alloc(0)
-
 /**
- * Replaces each value of at least 8 bytes with `[secret NAME]`. If values overlap, all of their bytes are
- * redacted. Offsets count from the first byte of the stream.
+ * Replaces each value of at least 8 bytes with `[secret NAME]`, even if it is split between chunks. If values
+ * overlap, all of their bytes are redacted. Offsets count from the first byte of the stream.
  */
 export class Redactor {
   private readonly patterns: SecretPatterns | undefined
   private readonly output = new HeldOutput()
   private state = 0
   /**
-   * Occurrences in order of their start, none contained in another. Those before index `shown` have been
-   * returned.
+   * Occurrences in order of their start, none inside another. Those before index `shown` have been returned.
    */
   private found: Occurrence[] = []
   private shown = 0
   /**
-   * Offset before which all bytes have been returned or redacted. If a value extends beyond the returned
-   * bytes, this is the value's end.
+   * Offset before which all bytes have been returned or redacted. May lie beyond the returned bytes, at the
+   * end of a value.
    */
   private doneTo = 0
   private lastName = ''
@@ -38,7 +34,7 @@ export class Redactor {
     return this.output.length
   }
 
-  /** Returns redacted bytes. Bytes that may become part of a secret are held back. */
+  /** Returns redacted bytes, and holds back bytes that may become part of a secret. */
   push(chunk: Buffer): Buffer {
     if (!this.patterns) return chunk
     const { output } = this
@@ -55,10 +51,7 @@ export class Redactor {
     return this.show(to)
   }
 
-  /**
-   * Ends the output and resets the redactor.
-   * @returns the bytes that were held back
-   */
+  /** Returns the bytes that were held back, and resets the redactor. */
   flush(): Buffer {
     this.state = 0
     return this.show(this.output.end)
@@ -116,7 +109,7 @@ export class Redactor {
 /** The last bytes of a stream, addressed by their offsets in the stream. */
 class HeldOutput {
   end = 0
-  private buffer = nothing
+  private buffer: Buffer = Buffer.alloc(0)
   private from = 0
   private to = 0
 
@@ -126,7 +119,7 @@ class HeldOutput {
 
   push(chunk: Buffer): void {
     if (this.to + chunk.length > this.buffer.length) {
-      // Doubling makes the cost of moving constant per byte.
+      // Doubling keeps the cost per byte constant.
       const larger = Buffer.allocUnsafe(2 * (this.length + chunk.length))
       this.to = this.buffer.copy(larger, 0, this.from, this.to)
       this.from = 0
@@ -148,7 +141,7 @@ class HeldOutput {
   drop(offset: number): void {
     this.from = Math.max(this.from, this.to - (this.end - offset))
     if (this.length > 0) return
-    this.buffer = nothing
+    this.buffer = Buffer.alloc(0)
     this.from = 0
     this.to = 0
   }

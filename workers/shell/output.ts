@@ -1,12 +1,12 @@
 import { isUtf8 } from 'node:buffer'
 import { GrowingBuffer } from '../../shared/lib/growing-buffer.ts'
 
-/** Keeps the start and the end of a stream of unknown length. */
+/** Keeps the start and the end of a stream. */
 export class BoundedOutput {
-  /** Total number of bytes so far, including dropped bytes. */
+  /** Size of the stream, including dropped bytes. */
   bytes = 0
   private readonly half: number
-  /** The first bytes of the stream. They are copied, because slices would keep their chunks in memory. */
+  /** Start of the stream, copied because slices would keep their chunks in memory. */
   private readonly head: GrowingBuffer
   private tail: Buffer | undefined
   private tailBytes = 0
@@ -37,12 +37,7 @@ export class BoundedOutput {
     return this.bytes > this.keptBytes
   }
 
-  /** Like {@link toBuffer}, but returns a string. Invalid UTF-8 becomes U+FFFD. */
-  toString(): string {
-    return this.toBuffer().toString('utf8')
-  }
-
-  /** Returns the kept bytes. A line with the number of dropped bytes separates the start and the end. */
+  /** Returns the retained bytes. A line with the number of dropped bytes separates the start from the end. */
   toBuffer(): Buffer {
     const [head, tail] = this.parts()
     if (!tail) return head
@@ -58,7 +53,7 @@ export class BoundedOutput {
     const head = this.head.bytes
     const tail = this.tailBuffer()
     if (!this.truncated) return [Buffer.concat([head, tail])]
-    return [wholeCharacters(head, 'end'), wholeCharacters(tail, 'start')]
+    return [wholeCharacters(head), withoutContinuation(tail)]
   }
 
   private pushTail(chunk: Buffer) {
@@ -81,17 +76,17 @@ export class BoundedOutput {
   }
 }
 
-/** Drops the remains of a UTF-8 character that was split at the start or end. */
-export function wholeCharacters(bytes: Buffer, cutAt: 'start' | 'end'): Buffer {
-  const isContinuation = (byte: number | undefined) => byte !== undefined && (byte & 0xc0) === 0x80
-  if (cutAt === 'start') {
-    let start = 0
-    while (start < 3 && isContinuation(bytes[start])) start++
-    return bytes.subarray(start)
-  }
-  return bytes.subarray(0, wholeLength(bytes))
+/** Drops the rest of a UTF-8 character that was split at the start. */
+function withoutContinuation(bytes: Buffer): Buffer {
+  let start = 0
+  while (start < 3 && (bytes[start]! & 0xc0) === 0x80) start++
+  return bytes.subarray(start)
 }
 
+/** Drops a partial UTF-8 character at the end. */
+export const wholeCharacters = (bytes: Buffer): Buffer => bytes.subarray(0, wholeLength(bytes))
+
+/** Returns the length without a partial UTF-8 character at the end. */
 export function wholeLength(bytes: Buffer): number {
   for (let back = 1; back <= Math.min(3, bytes.length); back++) {
     const byte = bytes[bytes.length - back]!

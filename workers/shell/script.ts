@@ -1,25 +1,22 @@
 /**
- * Builds the scripts that run commands. All client input in a script is single-quoted, and none appears in an
- * argv that the cluster sees.
+ * Builds the scripts that run commands. Client input is always single-quoted, and never part of an argv that
+ * the cluster sees.
  */
 import { posix } from 'node:path'
 import { quote } from '../../shared/contract/shell-words.ts'
 
-/** A path as text or bytes, because a path might not be valid UTF-8. */
+/** A path as bytes if it is not valid UTF-8. */
 export interface Path {
   path: string | Buffer
 }
 
 export interface ShellCommand {
-  /**
-   * The program and its arguments. The program is found through PATH; it is never a shell builtin or
-   * function.
-   */
+  /** The program is found through PATH; it is never a shell builtin or function. */
   argv: readonly (string | Path)[]
   /** Working directory. Defaults to `/workspace`, or to `/` if `/workspace` cannot be entered. */
   cwd?: string | undefined
   env?: Readonly<Record<string, string>> | undefined
-  /** Whether the command's stdin is `/dev/null`. The slot's own stdin then needs no EOF. */
+  /** Whether the command reads `/dev/null`. The slot's own stdin then needs no EOF. */
   noStdin?: boolean
 }
 
@@ -38,11 +35,9 @@ const clusterVariables = [
 ].join(' ')
 
 /**
- * Command that starts a slot's shell. The shell prints its pid, which is also its process group ID, and then
- * evaluates one script.
- *
- * The script is either a line, or a line with a length followed by that many bytes. The rest of stdin belongs
- * to the command.
+ * Starts a slot's shell, which prints its pid, also its process group ID, and then evaluates one script. The
+ * script is a line, or a line with a length followed by that many bytes. The rest of stdin belongs to the
+ * command.
  */
 export const shellThatWaits: readonly string[] = [
   '/bin/sh',
@@ -52,14 +47,14 @@ export const shellThatWaits: readonly string[] = [
 ]
 
 /**
- * Maximum size of a script that is sent as one line, which the shell reads byte by byte. Longer scripts are sent with
- * their length and read by `dd`, which accounts for half of such a command's start time.
+ * Maximum size of a script that is sent as one line, which the shell reads byte by byte. `dd` reads longer
+ * scripts, at the cost of half of such a command's start time.
  */
 const maxLineBytes = 2_048
 
 /**
- * Returns the message that passes a script to a waiting shell. The shell recognizes a length by its first
- * digit; no script begins with a digit.
+ * Returns the message that passes a script to a waiting shell. No script begins with a digit, which marks a
+ * length.
  */
 export function messageFor(script: Buffer): Buffer {
   const isLine = script.length <= maxLineBytes && script.every((byte) => byte >= 0x20 && byte < 0x7f)
@@ -73,22 +68,13 @@ const toBytes = (text: string | Buffer): string =>
 
 export const absolute = (path: string): string => posix.resolve(workspace, path)
 
-/**
- * Returns a path as a shell word. The workspace is written as `$HOME`, because it is not at `/workspace` in a
- * local sandbox without namespaces.
- */
-const pathWord = (path: string | Buffer): string => {
-  const whole = absolute(toBytes(path))
-  const isInside = whole === workspace || whole.startsWith(`${workspace}/`)
-  return isInside ? `"$HOME"${quote(whole.slice(workspace.length))}` : quote(whole)
-}
+const pathWord = (path: string | Buffer): string => quote(absolute(toBytes(path)))
 
 export const sentinelPrefix = '\x1e'
 
 /**
- * Returns shell code that enters the working directory if possible, then prints `$sandlot`, the pid. It
- * appends ` /` if the directory cannot be entered, and ` !` if no file on the PATH can be executed as the
- * program.
+ * Returns shell code that enters the working directory and prints `$sandlot`, the pid. ` /` follows if the
+ * directory cannot be entered, and ` !` if no file on the PATH can be executed as the program.
  */
 const enterAndPrint = (command: ShellCommand, prefix = ''): string => {
   const note = (mark: string) => `sandlot="$sandlot ${mark}"`
@@ -103,12 +89,14 @@ const enterAndPrint = (command: ShellCommand, prefix = ''): string => {
   return `${enter}; ${check}echo "${prefix}$sandlot"`
 }
 
-/** Matches what {@link enterAndPrint} prints after its prefix. The pid is missing if `/proc` is unreadable. */
+/**
+ * Matches the text from {@link enterAndPrint} after its prefix. The pid is missing if `/proc` is unreadable.
+ */
 export const startedLine = /^([1-9]\d{0,9})?( \/)?( !)?\r?$/
 
 /**
  * Returns a shell condition that checks whether the program can be executed. The condition starts no process,
- * and sets no variable, because the program would inherit it.
+ * and sets no variable that the program would inherit.
  */
 function isExecutable(program: string, path: string | undefined): string {
   const word = quote(toBytes(program))
@@ -120,35 +108,30 @@ function isExecutable(program: string, path: string | undefined): string {
 }
 
 /**
- * Returns the script that runs a command. Before the command starts, the script prints the sentinel and the
- * command's pid. Afterwards, it prints the sentinel on both streams, with the exit status on stdout.
- *
- * A background child that keeps the streams open delays neither sentinel.
- * @param sentinel unguessable string that marks the end of the output
+ * Returns the script that runs a command. The script prints the sentinel and the command's pid before the
+ * start; afterwards, it prints the sentinel on both streams, with the exit status on stdout. A background
+ * child that keeps the streams open delays neither sentinel.
  */
 export function scriptFor(command: ShellCommand, sentinel: string): Buffer {
   const parts = [
-    // The shell survives a signal to the group and reports how the command ended.
+    // The shell survives signals to the group, so that it can report the exit status.
     'trap : TERM INT HUP QUIT USR1 USR2 ABRT ALRM BUS FPE ILL PIPE PROF SEGV SYS TRAP VTALRM XCPU XFSZ',
-    // Keeps the shell's own message about a killed command out of the command's stderr.
+    // Keeps the shell's message about a killed command out of the command's stderr.
     'exec 9>&2 2>/dev/null',
     `( read -r sandlot </proc/self/stat; sandlot=\${sandlot%% *}; ${enterAndPrint(command, `${sentinel} `)}; ${becomeCommand(command).join('; ')} ) ${command.noStdin ? '</dev/null ' : ''}2>&9 9>&-`,
     's=$?',
     `printf '\\036%s %s\\n' ${sentinel} "$s"`,
     `printf '\\036%s\\n' ${sentinel} >&9`,
-    // The shell keeps running until the worker closes the connection, because Kubernetes drops output in
-    // transit when a process exits. With stdin, the shell exits at the end of the input, which may be
-    // earlier; a command with megabytes of slowly read output may then be `lost`.
+    // The shell waits until the worker closes the connection, because Kubernetes drops output in transit when
+    // a process exits. With stdin, the shell may exit earlier, at the end of the input; a command with
+    // megabytes of slowly read output may then be `lost`.
     command.noStdin ? 'read -r _' : 'cat >/dev/null',
     'exit "$s"',
   ]
   return Buffer.from(parts.join('; '), 'latin1')
 }
 
-/**
- * Returns the script for a terminal. A terminal would echo the script, so a shell in the terminal runs it
- * from a file.
- */
+/** A terminal would echo the script, so a shell in the terminal runs it from a file. */
 export const terminalScriptFor = (command: ShellCommand): Buffer => {
   const wait = 'IFS= read -r _ || exit'
   const lines = ['rm -f "$0"', 'sandlot=$$', enterAndPrint(command), wait, ...becomeCommand(command), '']
@@ -166,7 +149,8 @@ function invocation({ argv, env }: ShellCommand): string {
     .map((word) => (typeof word === 'string' ? quote(toBytes(word)) : pathWord(word.path)))
     .join(' ')
   const variables = Object.entries(env ?? {})
-  // `exec` in bash and busybox would parse the name as an option, and `exec` in dash does not support `--`.
+  // `exec` in bash and busybox would parse such a name as an option, and `exec` in dash does not support
+  // `--`.
   if (variables.length === 0) return String(argv[0]).startsWith('-') ? `env -- ${words}` : words
   // `env` sets the variables, because a shell exits when it exports certain names (UID, PPID).
   const settings = variables.map(([name, value]) => quote(toBytes(`${name}=${value}`))).join(' ')

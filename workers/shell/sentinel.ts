@@ -1,6 +1,6 @@
 import { sentinelPrefix } from './script.ts'
 
-export interface ScannedOutput {
+interface ScannedOutput {
   output: Buffer
   line?: string
 }
@@ -11,11 +11,10 @@ const tails = { status: /^ \d{1,3}\n/, nothing: /^\n/ } as const
 const maxTailLength = ' 255\n'.length
 
 /**
- * Finds the sentinel in a stream of output. A sentinel followed by unexpected text was not printed by
- * Sandlot's shell, so it counts as output.
- *
- * A command can read the sentinel from its shell's memory, and print the complete line with any status. That
- * deceives only the command's owner.
+ * Finds the sentinel in a stream. A sentinel followed by unexpected text does not come from Sandlot's shell,
+ * so it counts as output.
+ * A command can read the sentinel from its shell's memory and print it with any status. That deceives only
+ * the command's owner.
  */
 export class SentinelScanner {
   private readonly needle: Buffer
@@ -45,7 +44,7 @@ export class SentinelScanner {
     return this.pending
   }
 
-  /** A slice of a few bytes would keep the entire chunk in memory, so the pending bytes are copied. */
+  /** The pending bytes are copied, because a slice would keep the entire chunk in memory. */
   private split(bytes: Buffer, from: number, to = from): Buffer {
     this.pending = Buffer.from(bytes.subarray(from, to))
     return bytes.subarray(0, from)

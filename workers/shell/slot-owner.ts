@@ -1,8 +1,7 @@
 /**
- * The slot owner of a sandbox is the first worker in the order of `shared/rpc/worker-registry.ts`.
- *
- * The API and all workers compute the same order, so no lease is needed. While their copies of the registry
- * differ, a command might find no slot.
+ * A sandbox's slot owner is the first worker in the order of `shared/rpc/worker-registry.ts`, which needs no
+ * lease because the API and all workers compute the same order. While their copies of the registry differ, a
+ * command might find no slot.
  */
 import { addAbortListener } from 'node:events'
 import type { Context } from '../../shared/platform/context.ts'
@@ -14,28 +13,15 @@ import {
   type WorkerEntry,
 } from '../../shared/rpc/worker-registry.ts'
 
-export interface SlotOwner {
-  /**
-   * Reports whether this worker is the slot owner. The list of workers may be a second old, which at worst
-   * delays one command by a few milliseconds.
-   * @param id ID of a sandbox, or the name of a warm pod
-   */
-  owns(id: string): boolean
-  /**
-   * Reports whether this is the newest worker that can reach the cluster. Returns false while Redis is
-   * unavailable.
-   */
-  isNewest(): Promise<boolean>
-}
+export type SlotOwner = ReturnType<typeof followWorkers>
 
 export function followWorkers(
   worker: Pick<Context, 'redis' | 'settings' | 'log'> & { id: string },
   signal: AbortSignal,
-): SlotOwner {
+) {
   const { id } = worker
   let workers: WorkerEntry[] = []
   const refresh = async () => {
-    // While Redis is unavailable, the last list is used.
     workers = await listWorkers(worker).catch(() => workers)
     if (!signal.aborted) timer = setTimeout(refresh, announceEveryMs)
   }
@@ -43,8 +29,13 @@ export function followWorkers(
   addAbortListener(signal, () => clearTimeout(timer))
   void refresh()
   return {
-    owns: (owned) => inOrderFor(owned, workers.filter(takesCalls))[0]?.id === id,
-    async isNewest() {
+    /**
+     * The list of workers may be a second old, which at worst delays one command by a few milliseconds.
+     * @param owned ID of a sandbox, or name of a warm pod
+     */
+    owns: (owned: string): boolean => inOrderFor(owned, workers.filter(takesCalls))[0]?.id === id,
+    /** Whether this is the newest worker that can reach the cluster. False while Redis is unavailable. */
+    async isNewest(): Promise<boolean> {
       const current = await listWorkers(worker).catch(() => [])
       const healthy = current.filter((each) => each.driverProblem === null && takesCalls(each))
       return healthy.every((each) => each.id <= id) && healthy.some((each) => each.id === id)

@@ -1,10 +1,7 @@
 /**
- * Opens slots ahead of time, for sandboxes that have just become ready or are in use. On Kubernetes, a
- * command takes about 60 ms, of which about 50 ms are spent opening its slot.
- *
- * `bench/slots.ts` and `bench/exec.ts` measure this.
+ * Opens slots ahead of time for sandboxes that are in use or have just become ready. On Kubernetes, opening a
+ * slot takes about 50 of the 60 ms that a command takes (`bench/slots.ts`, `bench/exec.ts`).
  */
-
 import pLimit from 'p-limit'
 import { withTimeout } from '../../shared/lib/timeout.ts'
 import type { Logger } from '../../shared/platform/log.ts'
@@ -13,24 +10,20 @@ import { type Driver, PodGone, type PodName } from '../drivers/driver.ts'
 import { openSlot, type Slot } from './slot.ts'
 
 /**
- * Length of a burst in milliseconds. A sandbox keeps one slot more than the number of commands it started
- * within this time, up to {@link maxPerSandbox}.
+ * A sandbox keeps one slot more than the number of commands that it started within this time, up to {@link
+ * maxPerSandbox}.
  */
 const burstMs = 3_000
 const maxPerSandbox = 3
 /**
- * On a small node, opening a slot during a command halves the command's speed. The next slot is therefore
- * opened once the worker has started and ended no command for `quietMs`, or after `maxRefillDelayMs`.
- *
- * If the sandbox's previous command started less than `rapidMs` ago, the next slot is opened immediately.
+ * On a small node, opening a slot halves the speed of a running command. The next slot is therefore opened
+ * once the worker has started and ended no command for `quietMs`, or after `maxRefillDelayMs`. If the
+ * sandbox's previous command started less than `rapidMs` ago, the next slot is opened immediately.
  */
 const quietMs = 100
 const maxRefillDelayMs = 1_000
 const rapidMs = 500
-/**
- * Maximum number of slots that are opened ahead of time concurrently. Opening a slot costs the node about 30
- * ms of work.
- */
+/** Maximum number of slots being opened ahead of time. Each costs the node about 30 ms of work. */
 const maxOpening = 4
 
 export interface SlotPoolOptions {
@@ -38,31 +31,26 @@ export interface SlotPoolOptions {
   log: Logger
   metrics: Pick<Metrics, 'slots' | 'slotsWaiting'>
   idleMs?: number
-  /** Maximum number of idle slots. Above this number, the oldest idle slots of all sandboxes are closed. */
+  /** Maximum number of idle slots, beyond which the oldest are closed. */
   max?: number
-  /** Milliseconds after which a second slot is opened for a command if the first slot has not responded. */
+  /** Time after which a command whose slot does not respond opens a second one. */
   silentMs?: number
 }
 
-/** The slots of one sandbox. A warm pod's slots are stored under the pod's name until it is claimed. */
+/** A warm pod's slots are stored under the pod's name until the pod is claimed. */
 interface SandboxSlots {
   sandboxId: string
   pod: PodName
   idle: Set<Slot>
-  /** Slots that are being opened without a command waiting for them, oldest first. */
+  /** Slots that are being opened for no particular command, oldest first. */
   opening: Set<Promise<Slot>>
-  /** Number of slots to open once fewer than {@link maxOpening} are being opened. */
   queued: number
   takes: number[]
   timer: NodeJS.Timeout
 }
 
 export class SlotPool {
-  private readonly driver: Driver
-  private readonly options: SlotPoolOptions
-  private readonly idleMs: number
-  private readonly max: number
-  private readonly silentMs: number
+  private readonly options: Required<SlotPoolOptions>
   private readonly bySandbox = new Map<string, SandboxSlots>()
   private readonly idle = new Map<Slot, SandboxSlots>()
   private readonly openAhead = pLimit(maxOpening)
@@ -71,27 +59,24 @@ export class SlotPool {
   private isClosed = false
 
   constructor(options: SlotPoolOptions) {
-    const { driver, idleMs = 60_000, max = 500, silentMs = driver.livenessTimeouts.slot } = options
-    this.driver = driver
-    this.options = options
-    this.idleMs = idleMs
-    this.max = max
-    this.silentMs = silentMs
+    const silentMs = options.driver.livenessTimeouts.slot
+    this.options = { idleMs: 60_000, max: 500, silentMs, ...options }
   }
 
   /**
    * Returns an idle slot, a slot that is being opened, or a new slot.
-   * @throws the same errors as {@link openSlot}
+   * @throws the errors of {@link openSlot}
    */
   async take(sandboxId: string, pod: PodName): Promise<{ slot: Slot; warm: boolean }> {
-    if (!this.driver.startsSlowly) return { slot: await openSlot(this.driver, pod), warm: false }
+    const { driver, metrics } = this.options
+    if (!driver.startsSlowly) return { slot: await openSlot(driver, pod), warm: false }
     const slots = this.slotsOf(sandboxId, pod)
     slots.timer.refresh()
     const now = performance.now()
     const isRapid = now - (slots.takes.at(-1) ?? Number.NEGATIVE_INFINITY) < rapidMs
     slots.takes = [...slots.takes.filter((at) => now - at < burstMs), now]
     const [slot] = slots.idle
-    this.options.metrics.slots.inc({ outcome: slot ? 'warm' : 'cold' })
+    metrics.slots.inc({ outcome: slot ? 'warm' : 'cold' })
     try {
       const taken = slot ?? (await this.openNow(slots))
       if (slot) this.remove(slot)
@@ -115,7 +100,7 @@ export class SlotPool {
   }
 
   prepare(sandboxId: string, pod: PodName): void {
-    if (!this.driver.startsSlowly) return
+    if (!this.options.driver.startsSlowly) return
     const slots = this.slotsOf(sandboxId, pod)
     slots.timer.refresh()
     this.fill(slots)
@@ -138,8 +123,8 @@ export class SlotPool {
   }
 
   /**
-   * Returns a sandbox's slots. If the sandbox has claimed a warm pod, this includes that pod's slots. Closes
-   * slots of any other pod.
+   * Returns a sandbox's slots, including those of the warm pod that it has claimed. Closes slots of any other
+   * pod.
    */
   private slotsOf(sandboxId: string, pod: PodName): SandboxSlots {
     const existing = this.bySandbox.get(sandboxId) ?? this.bySandbox.get(pod.name)
@@ -157,7 +142,7 @@ export class SlotPool {
       opening: new Set(),
       queued: 0,
       takes: [],
-      timer: setTimeout(() => this.clear(slots), this.idleMs).unref(),
+      timer: setTimeout(() => this.clear(slots), this.options.idleMs).unref(),
     }
     this.bySandbox.set(sandboxId, slots)
     return slots
@@ -173,17 +158,17 @@ export class SlotPool {
     !this.isClosed && this.bySandbox.get(slots.sandboxId) === slots
 
   private keep(slots: SandboxSlots, slot: Slot): void {
-    // For a slow sandbox, several attempts may succeed late. Slots beyond the limit would be idle processes.
+    // For a slow sandbox, several attempts may succeed late.
     if (slots.idle.size >= maxPerSandbox || !this.isCurrent(slots)) {
       slot.close()
       return
     }
     slots.idle.add(slot)
     this.idle.set(slot, slots)
-    // No command may get a slot that was killed by its user, or whose node or connection failed.
+    // A slot also closes if its user killed the shell, or its node or connection failed.
     void slot.closed.then(() => this.remove(slot))
     const [oldest] = this.idle.keys()
-    if (this.idle.size > this.max && oldest) this.discard(oldest)
+    if (this.idle.size > this.options.max && oldest) this.discard(oldest)
     this.options.metrics.slotsWaiting.set(this.idle.size)
   }
 
@@ -204,7 +189,7 @@ export class SlotPool {
     return idle.size + opening.size + queued < Math.min(1 + recent, maxPerSandbox)
   }
 
-  /** Opens slots ahead of time. A failure is not retried until the next command, which reports it. */
+  /** A failure is not retried until the next command, which reports it. */
   private fill(slots: SandboxSlots): void {
     while (this.isCurrent(slots) && this.isShort(slots)) {
       slots.queued++
@@ -215,7 +200,7 @@ export class SlotPool {
   private async openFor(slots: SandboxSlots): Promise<void> {
     slots.queued--
     if (!this.isCurrent(slots) || !this.isShort(slots)) return
-    const opening = openSlot(this.driver, slots.pod)
+    const opening = openSlot(this.options.driver, slots.pod)
     slots.opening.add(opening)
     try {
       const slot = await opening
@@ -230,16 +215,16 @@ export class SlotPool {
   }
 
   /**
-   * Returns a slot that is already being opened, or opens a new slot. If that slot does not respond in time,
-   * opens a second slot.
+   * Returns a slot that is being opened, or opens one. If that slot does not respond in time, opens a second
+   * one.
    * @throws the error from the last attempt
    */
   private async openNow(slots: SandboxSlots): Promise<Slot> {
     const [ahead] = slots.opening
     if (ahead) slots.opening.delete(ahead)
-    const open = () => openSlot(this.driver, slots.pod)
+    const open = () => openSlot(this.options.driver, slots.pod)
     const first = ahead?.catch(open) ?? open()
-    const inTime = await withTimeout(this.silentMs, first)
+    const inTime = await withTimeout(this.options.silentMs, first)
     if (inTime) return inTime
     const second = open()
     const used = await Promise.any([first, second]).catch(() => second)

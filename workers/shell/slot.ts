@@ -1,8 +1,9 @@
 /**
- * A slot is a shell that waits in a pod for one command. Opening a slot accounts for most of the time that a
- * command takes to start.
+ * A slot is a shell that waits in a pod for one command. Opening a slot accounts for most of a command's
+ * start time.
  */
 import { randomBytes } from 'node:crypto'
+import { constants } from 'node:os'
 import { type Readable, Writable } from 'node:stream'
 import type { StartError } from '../../shared/contract/exec.ts'
 import { withTimeout } from '../../shared/lib/timeout.ts'
@@ -16,7 +17,6 @@ import {
   type StartOptions,
 } from '../drivers/driver.ts'
 import { endedRuntime, type Resource, usedUpBy } from '../drivers/exhausted.ts'
-import { signalOf } from './exit-code.ts'
 import {
   messageFor,
   type ShellCommand,
@@ -29,32 +29,31 @@ import { SentinelScanner } from './sentinel.ts'
 
 const exitCodeMs = 100
 const cannotFork = 2
-/** Delay before the slot of an ended command is closed, because closing a slot costs the node some work. */
+/** Delays closing a slot after its command, because closing costs the node some work. */
 const closeAfterMs = 20
 
 export interface CommandIo {
-  /** The entire input, or a function that writes it after the command has started. */
+  /** The entire input, or a function that writes the input once the command has started. */
   stdin?: Buffer | ((stdin: Writable) => void) | undefined
-  /** Receives output as it arrives. The command blocks until the returned promise resolves. */
+  /** The command blocks until the returned promise resolves. */
   onStdout(chunk: Buffer): void | Promise<void>
   onStderr(chunk: Buffer): void | Promise<void>
 }
 
 /**
- * The exit status that the slot's shell reported, or `lost`. The shell's own exit status is never used,
- * because the command may have killed the shell.
+ * The exit status from the slot's shell, or `lost`. The shell's own exit status is never used, because the
+ * command may have killed the shell.
  */
 export type CommandExit =
   /**
-   * `isCut` is set if stderr ended without its sentinel, so some of stderr may be missing. `inRoot` is set if
-   * the command ran in `/`, because the workspace could not be entered. `startError` is set if the command
-   * never ran.
+   * `isCut`: stderr ended without its sentinel, so some of stderr may be missing. `inRoot`: the command ran
+   * in `/`, because the workspace could not be entered. `startError`: the command never ran.
    */
   | { kind: 'exited'; code: number; isCut?: true; inRoot?: true; startError?: StartError }
   | {
       kind: 'lost'
       why: string
-      /** The resource that the sandbox has exhausted. If set, the command did not run. */
+      /** The exhausted resource, if that is why the command did not run. */
       usedUp?: Resource
     }
 
@@ -62,16 +61,13 @@ export interface CommandProcesses {
   pod: PodName
   /** Pid of the slot's shell, or of the command itself in a terminal. */
   leader: number
-  /** Pid of a command that runs in a slot. The command may have moved to another process group or session. */
+  /** The command may have moved to another process group or session than its slot. */
   command?: number | undefined
-  /** Whether the leader is the slot's shell, which reports the command's exit status. */
+  /** Whether the leader is a slot's shell, which reports the exit status. */
   isSlot?: boolean
 }
 
-/**
- * Starts a process and ignores errors on its streams. A stream that fails ends, and `ended` contains the
- * reason.
- */
+/** Ignores errors on the process's streams. A failed stream ends, and `ended` contains the reason. */
 export async function startQuietly(
   driver: Driver,
   pod: PodName,
@@ -117,12 +113,12 @@ export async function diagnoseShell(
     : new DriverUnavailable('the shell in the sandbox did not respond')
 }
 
-/** A command that starts as many nested processes as a slot's script does. */
+/** Starts as many nested processes as a slot's script. */
 const probe = ['/bin/sh', '-c', 'if ( ( (:) && :) && :); then echo room; else echo none; fi; read -r _']
 
 /**
- * Finds the resource that a pod has exhausted, by starting processes from a shell in it. Starting the shell
- * proves nothing, because container runtimes ignore the pod's limits.
+ * Finds the exhausted resource of a pod by starting processes from a shell in it, because container runtimes
+ * ignore the pod's limits when they start the shell.
  * @returns undefined if no resource is exhausted or the pod does not respond
  */
 export async function findUsedUp(driver: Driver, pod: PodName): Promise<Resource | undefined> {
@@ -140,15 +136,12 @@ export async function findUsedUp(driver: Driver, pod: PodName): Promise<Resource
 
 export class Slot {
   readonly pod: PodName
-  /**
-   * Pid of the shell, which leads the command's process group. The command can move processes to other
-   * groups.
-   */
+  /** Pid of the shell, which leads the command's process group. */
   readonly pid: number
-  /** Pid of the running command. The value comes from the sandbox and is not trusted. */
+  /** Comes from the sandbox, so it is not trusted. */
   private commandPid: number | undefined
   readonly closed: Promise<void>
-  /** A command passed to a closed slot has not run, so another slot can run it. */
+  /** A closed slot never runs its command, so another slot can. */
   isClosed = false
   private readonly process: Process
   private readonly lines: LineReader
@@ -173,7 +166,7 @@ export class Slot {
     return { pod: this.pod, leader: this.pid, command: this.commandPid, isSlot: true }
   }
 
-  /** Waits for work that must succeed before the command starts. Closes the slot if the work fails. */
+  /** Waits for work that must precede the command, and closes the slot if the work fails. */
   async orClose<T>(work: Promise<T>): Promise<T> {
     try {
       return await work
@@ -186,7 +179,7 @@ export class Slot {
   run(command: ShellCommand, io: CommandIo): Promise<CommandExit> {
     const sentinel = randomBytes(16).toString('hex')
     this.process.stdin.write(messageFor(scriptFor(command, sentinel)))
-    // `command` is not passed on, so that a large one does not stay in memory while it runs.
+    // Passing on `command` would keep a large one in memory while it runs.
     return this.follow(sentinel, { noStdin: command.noStdin, hasCwd: command.cwd !== undefined }, io)
   }
 
@@ -205,7 +198,7 @@ export class Slot {
       const confirms = first?.startsWith(`${sentinel} `)
       const started = confirms ? startedLine.exec(first!.slice(sentinel.length + 1)) : null
       if (!started) {
-        // The command's process itself confirms the start. A shell that exits without that confirmation could
+        // The command's process confirms its own start. A shell that exits without that confirmation could
         // not fork.
         const end = await withTimeout(exitCodeMs, process.ended)
         const usedUp = end?.kind === 'exited' && end.code === cannotFork && ({ usedUp: 'processes' } as const)
@@ -214,7 +207,7 @@ export class Slot {
       if (started[1]) this.commandPid = Number(started[1])
       if (!noStdin) feed(process.stdin, io.stdin)
       else if (typeof io.stdin === 'function') io.stdin(discard())
-      // There is no timeout, because a reader may be slow, and its output must not be dropped.
+      // No timeout, because output must not be dropped for a slow reader.
       const [status, isWhole] = await Promise.all([
         readToSentinel(lines.rest(), process.stdout, new SentinelScanner(sentinel, 'status'), io.onStdout),
         readToSentinel(Buffer.alloc(0), process.stderr, new SentinelScanner(sentinel), io.onStderr),
@@ -236,7 +229,7 @@ export class Slot {
 }
 
 /**
- * Converts a command's started line to its start error, which is reported only if the exit code confirms it.
+ * Returns the start error that the shell announced before the command, if the exit code confirms it.
  * @param started a match of {@link startedLine}
  */
 export function describeStart(
@@ -251,6 +244,11 @@ export function describeStart(
     ...(noProgram && code === 127 && { startError: 'not_found' }),
   }
 }
+
+const signalNames = new Map(Object.entries(constants.signals).map(([name, value]) => [128 + value, name]))
+
+/** A shell reports 128 + n both for signal n and for exit status 128 + n. Both count as a signal. */
+export const signalOf = (code: number): string | null => signalNames.get(code) ?? null
 
 const shellEnded = (code: number): string =>
   `the shell that ran the command ended (${signalOf(code) ?? `exit code ${code}`}) before it could report the ` +
@@ -284,7 +282,7 @@ async function readToSentinel(
       if (line !== undefined) return line
     }
   } catch {
-    // The connection broke. `ended` contains the reason.
+    // The connection broke; `ended` contains the reason.
   } finally {
     // Unread output after the sentinel would block the other stream.
     stream.destroy()
@@ -303,7 +301,7 @@ export class LineReader {
     this.stream = stream
   }
 
-  /** Returns the next line, or undefined if the stream ends first or the line is too long. */
+  /** Returns undefined if the stream ends first or the line is too long. */
   async next(): Promise<string | undefined> {
     for (;;) {
       const end = this.ahead.indexOf('\n')

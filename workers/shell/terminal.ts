@@ -1,7 +1,6 @@
 /**
- * Runs commands in terminals. A terminal echoes its input, and the cluster may log an argv, so an ordinary
- * slot writes the command to a file, and a shell in the terminal runs that file.
- *
+ * A terminal echoes its input, and the cluster may log an argv, so an ordinary slot writes the command to a
+ * file, and a shell in the terminal runs that file.
  * The shell waits until its pid has been recorded, so that every running command can be found. Until then,
  * its argv contains the file's path, by which {@link killWaitingShells} finds a shell whose worker has died.
  */
@@ -30,20 +29,18 @@ import {
 const noRoom = 'the sandbox lacks a resource for the command'
 const maxErrorLength = 1_000
 
-export interface TerminalOptions {
+interface TerminalOptions {
   id: string
   takeSlot: () => Promise<Slot>
-  /** Called with the pid before the command starts. If the callback rejects, the command does not start. */
+  /** If this callback rejects, the command does not start. */
   beforeStart: (pid: number) => Promise<void>
 }
 
 const fileOf = (id: string) => `/tmp/.sandlot-${id}`
 
 /**
- * Starts a command in a terminal. Resolves with the session leader's pid before any input is sent. If this
- * function rejects, the command has not run.
- *
- * A terminal's stdin cannot be closed to signal EOF; send byte 4 (Ctrl-D) instead.
+ * Resolves with the session leader's pid before any input is sent. If this function rejects, the command has
+ * not run. A terminal's stdin has no EOF; send byte 4 (Ctrl-D) instead.
  * @throws {PodGone} if the pod is not running
  * @throws {PodExhausted} if the pod has exhausted a resource needed to run the command or to write its file
  * @throws {DriverUnavailable} if the pod is unreachable or does not support terminals
@@ -89,8 +86,8 @@ async function connect(
   if (!started || pid === undefined) throw await diagnoseShell(driver, pod, { ended }, first)
   await beforeStart(Number(pid))
   stdin.write('\n')
-  // The terminal echoes the line before the shell reads it, so the echo precedes the command's output.
-  // Without an echo, the connection is dead, and it is unknown whether the command runs.
+  // The echo of this line precedes the command's output. Without an echo, the connection is dead, and it is
+  // unknown whether the command runs.
   const isEchoed = await withTimeout(
     driver.livenessTimeouts.shell,
     lines.next().then(() => true),
@@ -112,8 +109,8 @@ async function connect(
 }
 
 /**
- * Writes a command's script to a file. Does not overwrite an existing file.
- * @returns undefined on success; otherwise an object that names the exhausted resource, if it is known
+ * Does not overwrite an existing file.
+ * @returns undefined on success; otherwise the exhausted resource, if known
  */
 async function writeScript(
   slot: Slot,
@@ -135,11 +132,9 @@ async function writeScript(
 }
 
 /**
- * Shell script that kills the processes whose argv contains a path. The script starts no process, because the
- * sandbox may have reached its process limit.
- *
- * `read` drops NUL bytes, and returns nothing for a process that has just ended. The script skips its own
- * process, because its argv contains the path as well.
+ * Kills the processes whose argv contains a path. The script starts no process, because the sandbox may have
+ * reached its process limit, and skips itself. `read` drops NUL bytes, and returns nothing for a process that
+ * has just ended.
  */
 const endWaitingScript = `for p in /proc/[0-9]*; do
 words=; { IFS= read -r words <"$p/cmdline"; } 2>/dev/null
@@ -147,8 +142,8 @@ case "$p $words" in "/proc/$$ "*) ;; *"$1"*) kill -KILL "\${p#/proc/}" 2>/dev/nu
 done; echo; rm -f "$1"; read -r _`
 
 /**
- * Kills the shell that waits in a terminal, and deletes its file, which contains the command's environment. A
- * command that has already started is not affected.
+ * Kills the shell that waits in a terminal, but not a started command, and deletes the file, which contains
+ * the command's environment.
  * @returns false if the pod is unreachable
  */
 export const killWaitingShells = (driver: Driver, pod: PodName, id: string): Promise<boolean> =>
