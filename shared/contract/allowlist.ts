@@ -17,24 +17,22 @@ const Entry = characters(z.string(), 0, limits.allowlist.characters)
     'contains a * inside a word; a * must be a separate word and matches one argument',
   )
   .transform((text) => text.trim().replace(/[ \t]+/g, ' '))
-  .meta({
-    description: 'A command and its required first arguments, such as `git status` or `npm run *`',
-  })
+  .describe('A command and its required first arguments, such as `git status` or `npm run *`')
 
 const Allowlist = z
   .object({
     commands: z
       .array(z.string())
       .nullable()
-      .meta({ description: 'The allowed commands; null if every command is allowed' }),
+      .describe('The allowed commands; null if every command is allowed'),
     warnings: z
       .array(z.object({ entry: z.string(), message: z.string() }))
-      .meta({ description: 'Entries that allow a command that can itself run other commands' }),
-    refusals: z.array(z.object({ day: z.iso.date(), count: z.int() })).meta({
-      description:
-        `Number of refused commands per day (UTC) in the last ${limits.refusalDays} days. Days without ` +
-        'refusals are omitted',
-    }),
+      .describe('Entries that allow a command that can itself run other commands'),
+    refusals: z
+      .array(z.object({ day: z.iso.date(), count: z.int() }))
+      .describe(
+        `Number of refused commands per day (UTC) in the last ${limits.refusalDays} days. Days without refusals are omitted`,
+      ),
   })
   .meta({ id: 'Allowlist' })
 export type Allowlist = z.infer<typeof Allowlist>
@@ -42,11 +40,8 @@ export type Allowlist = z.infer<typeof Allowlist>
 const AllowlistDecision = z
   .object({
     allowed: z.boolean(),
-    entry: z
-      .string()
-      .nullable()
-      .meta({ description: 'The entry that allows the command; null if there is no allowlist' }),
-    reason: z.string().nullable().meta({ description: 'The reason why the command would be refused' }),
+    entry: z.string().nullable().describe('The entry that allows the command; null if there is no allowlist'),
+    reason: z.string().nullable().describe('The reason why the command would be refused'),
   })
   .meta({ id: 'AllowlistDecision' })
 export type AllowlistDecision = z.infer<typeof AllowlistDecision>
@@ -82,7 +77,7 @@ export const allowlist = family({
         .array(Entry)
         .max(limits.allowlist.entries)
         .transform((entries) => [...new Set(entries)])
-        .meta({ description: 'The allowed commands. An empty list allows no commands' }),
+        .describe('The allowed commands. An empty list allows no commands'),
     }),
     reply: Allowlist,
     errors: [],

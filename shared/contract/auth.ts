@@ -19,7 +19,7 @@ const Email = z
   .max(limits.emailCharacters, { abort: true })
   .regex(new RegExp(`^\\s*${address}\\s*$`), 'is not an email address')
   .transform(normaliseEmail)
-  .meta({ description: 'An email address. Case and surrounding whitespace are ignored' })
+  .describe('An email address. Case and surrounding whitespace are ignored')
 
 const { min, max } = limits.passwordCharacters
 const Password = characters(z.string(), min, max)
@@ -34,12 +34,11 @@ const AccountSummary = z.object({ id: z.string(), email: z.string(), created_at:
 const Session = z
   .object({
     account: AccountSummary,
-    token: z.string().meta({
-      description:
-        'A JWT for the routes that manage the account, its API keys, its password and its sessions',
-    }),
+    token: z
+      .string()
+      .describe('A JWT for the routes that manage the account, its API keys, its password and its sessions'),
     token_type: z.literal('Bearer'),
-    expires_in: z.int().meta({ description: 'Lifetime of the token, in seconds' }),
+    expires_in: z.int().describe('Lifetime of the token, in seconds'),
   })
   .meta({ id: 'Session' })
 export type Session = z.infer<typeof Session>

@@ -123,7 +123,7 @@ export type Input<T> = T extends z.ZodType ? z.output<T> : undefined
 export type ClientInput<T> = T extends z.ZodType ? z.input<T> : undefined
 
 /** A timestamp in responses: RFC 3339 in UTC with milliseconds, as returned by JavaScript's `toISOString`. */
-export const Time = z.iso.datetime({ precision: 3 }).meta({ description: 'An RFC 3339 timestamp in UTC' })
+export const Time = z.iso.datetime({ precision: 3 }).describe('An RFC 3339 timestamp in UTC')
 
 /**
  * A timestamp in requests. Only years that RFC 3339 and PostgreSQL can represent in every time zone are
@@ -134,7 +134,7 @@ export const Moment = z.iso
   .regex(/:\d\d:/, 'must contain seconds')
   .regex(/^([2-8]|9(?!999))/, 'must be in the years 2000 to 9998')
   .max(128)
-  .meta({ description: 'An RFC 3339 timestamp in the years 2000 to 9998' })
+  .describe('An RFC 3339 timestamp in the years 2000 to 9998')
 
 /** An id: a prefix for the kind of object, an underscore and a ULID. */
 const idPattern = /^[a-z]+_[0-9a-z]{26}$/
@@ -152,9 +152,11 @@ export const idempotencyKey = (description: string) =>
 export const Switch = z.enum(['true', 'false']).optional()
 
 export const cursorOf = (pattern: RegExp) =>
-  z.string().regex(pattern, 'must be the next_cursor of the previous page').optional().meta({
-    description: '`next_cursor` of the previous page',
-  })
+  z
+    .string()
+    .regex(pattern, 'must be the next_cursor of the previous page')
+    .optional()
+    .describe('`next_cursor` of the previous page')
 
 export const Page = z.strictObject({
   limit: whole(1, 100).default(20),

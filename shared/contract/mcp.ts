@@ -182,10 +182,9 @@ const ofSession = {
     .string()
     .regex(/^[\x21-\x7e]{1,200}$/, 'must be 1 to 200 printable ASCII characters')
     .optional()
-    .meta({
-      description:
-        'The session id from the reply to initialize. A cancellation applies only to requests with the same session id',
-    }),
+    .describe(
+      'The session id from the reply to initialize. A cancellation applies only to requests with the same session id',
+    ),
 }
 
 /** Matches an event id: the encoded data of the call (see api/mcp/ticket.ts) and the number of the event. */
@@ -206,18 +205,22 @@ export const mcp = family({
     scope: 'run',
     bucket: 'mcp',
     headers: z.object({
-      accept: z.string().optional().meta({
-        description:
+      accept: z
+        .string()
+        .optional()
+        .describe(
           'Must accept application/json or text/event-stream. If it accepts text/event-stream, a tool call returns events',
-      }),
-      'mcp-method': z.string().max(200).optional().meta({
-        description: 'The JSON-RPC method, sent by clients of protocol version 2026-07-28 or later',
-      }),
+        ),
+      'mcp-method': z
+        .string()
+        .max(200)
+        .optional()
+        .describe('The JSON-RPC method, sent by clients of protocol version 2026-07-28 or later'),
       'mcp-name': z
         .string()
         .max(1_000)
         .optional()
-        .meta({ description: 'The tool name, sent by clients of protocol version 2026-07-28 or later' }),
+        .describe('The tool name, sent by clients of protocol version 2026-07-28 or later'),
       ...ofSession,
     }),
     bodyBytes: limits.bodyBytes,
@@ -226,10 +229,11 @@ export const mcp = family({
       [Message, z.array(Message).min(1).max(limits.mcpMessages)],
       `must be a JSON-RPC 2.0 message, or a list of at most ${limits.mcpMessages} such messages`,
     ),
-    reply: z.union([Message, z.array(Message)]).meta({
-      description:
+    reply: z
+      .union([Message, z.array(Message)])
+      .describe(
         'A JSON-RPC message, or a list of messages if the request was a list. Replies to tools/call may also be an event stream',
-    }),
+      ),
     alsoReply: 'text/event-stream',
     alsoStatus: 202,
     alsoEmpty: true,
@@ -252,7 +256,7 @@ export const mcp = family({
         .string()
         .regex(mcpEventId, 'must be the id of an event of /v1/mcp')
         .optional()
-        .meta({ description: 'The id of the last received event. Without this header, the response is 405' }),
+        .describe('The id of the last received event. Without this header, the response is 405'),
       ...ofSession,
     }),
     rawReply: 'text/event-stream',

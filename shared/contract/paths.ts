@@ -2,7 +2,7 @@
 import * as z from 'zod'
 import { bytes, pathBytes, Text, withMaxBytes } from './texts.ts'
 
-export const Path = bytes(Text, 1, pathBytes).meta({ description: 'Absolute or relative to /workspace' })
+export const Path = bytes(Text, 1, pathBytes).describe('Absolute or relative to /workspace')
 /** Matches unless the next four base64 characters encode a NUL byte. */
 const noNul = '(?!A[A-P]|.[AQgw][A-D]|..[AEIMQUYcgkosw048]A)'
 export const letter = '[A-Za-z0-9+/]'

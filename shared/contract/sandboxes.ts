@@ -20,17 +20,18 @@ export const Sandbox = z
     image: z.string(),
     metadata: z.record(z.string(), z.string()),
     created_at: Time,
-    ready_at: Time.nullable().meta({ description: 'When the sandbox became ready to run commands' }),
+    ready_at: Time.nullable().describe('When the sandbox became ready to run commands'),
     expires_at: Time,
     idle_timeout_seconds: z.int().nullable(),
     destroyed_at: Time.nullable(),
     destroy_reason: z.enum(destroyReasons).nullable(),
     destroy_detail: z.string().nullable(),
     billed_seconds: z.number(),
-    timings: z.record(z.string(), z.union([z.number(), z.string()])).meta({
-      description:
+    timings: z
+      .record(z.string(), z.union([z.number(), z.string()]))
+      .describe(
         '`pod` is `claimed` for a warm pod, `cold` for a new pod, and `replaced` for a new pod that replaced a dead warm pod. All other fields are the milliseconds from admission to each stage of the start',
-    }),
+      ),
   })
   .meta({ id: 'Sandbox' })
 export type Sandbox = z.infer<typeof Sandbox>
@@ -67,7 +68,7 @@ export const sandboxes = family({
       prefer: z
         .string()
         .optional()
-        .meta({ description: '`respond-async` returns 202 without waiting until the sandbox is ready' }),
+        .describe('`respond-async` returns 202 without waiting until the sandbox is ready'),
     }),
     // Large enough for an environment with JSON escapes.
     bodyBytes: limits.bodyBytes,
@@ -78,18 +79,20 @@ export const sandboxes = family({
           .min(1)
           .max(512)
           .optional()
-          .meta({ description: 'The container image. The default is set by the operator' }),
+          .describe('The container image. The default is set by the operator'),
         name: Name.optional(),
         metadata: Metadata.optional(),
         env: Environment.optional(),
-        ttl_seconds: z.int().min(1).optional().meta({
-          description:
+        ttl_seconds: z
+          .int()
+          .min(1)
+          .optional()
+          .describe(
             'Lifetime of the sandbox, in seconds. Default and maximum are `limits.sandbox_seconds` of GET /v1/account',
-        }),
-        idle_timeout_seconds: IdleTimeout.optional().meta({
-          description:
-            'Idle timeout, in seconds. The sandbox is destroyed after this time without a command, port connection or file operation',
-        }),
+          ),
+        idle_timeout_seconds: IdleTimeout.optional().describe(
+          'Idle timeout, in seconds. The sandbox is destroyed after this time without a command, port connection or file operation',
+        ),
       })
       .prefault({}),
     reply: Sandbox,
@@ -126,9 +129,10 @@ export const sandboxes = family({
         })
         .optional(),
       created_after: Moment.optional(),
-      order: z.enum(listOrders).default('desc').meta({
-        description: 'Order by creation time: `desc` for newest first, `asc` for oldest first',
-      }),
+      order: z
+        .enum(listOrders)
+        .default('desc')
+        .describe('Order by creation time: `desc` for newest first, `asc` for oldest first'),
     }),
     reply: listOf(Sandbox),
     errors: [],
@@ -159,15 +163,18 @@ export const sandboxes = family({
     bucket: 'changes',
     params: ById,
     body: z.strictObject({
-      name: Name.nullable().optional().meta({ description: 'The new name. `null` removes the name' }),
-      metadata: Metadata.optional().meta({ description: 'Replaces all of the metadata' }),
-      ttl_seconds: z.int().min(1).optional().meta({
-        description:
+      name: Name.nullable().optional().describe('The new name. `null` removes the name'),
+      metadata: Metadata.optional().describe('Replaces all of the metadata'),
+      ttl_seconds: z
+        .int()
+        .min(1)
+        .optional()
+        .describe(
           'Remaining lifetime, in seconds from now. The lifetime since creation must not exceed `limits.sandbox_seconds` of GET /v1/account',
-      }),
-      idle_timeout_seconds: IdleTimeout.nullable().optional().meta({
-        description: 'The new idle timeout, which counts from now. `null` removes the idle timeout',
-      }),
+        ),
+      idle_timeout_seconds: IdleTimeout.nullable()
+        .optional()
+        .describe('The new idle timeout, which counts from now. `null` removes the idle timeout'),
     }),
     reply: Sandbox,
     errors: ['not_found', 'sandbox_destroyed'],
@@ -223,7 +230,7 @@ export const sandboxesByName = family({
         .string()
         .regex(/^[\t\x20-\x7e]{0,255}$/, 'must be at most 255 printable ASCII characters')
         .optional()
-        .meta({ description: '`respond-async` returns 202 without waiting until the sandbox is ready' }),
+        .describe('`respond-async` returns 202 without waiting until the sandbox is ready'),
     }),
     bodyBytes: createSandbox.bodyBytes,
     body: createSandbox.body.unwrap().omit({ name: true }).prefault({}),

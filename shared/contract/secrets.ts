@@ -15,8 +15,8 @@ const Secret = z
     sandbox_id: z
       .string()
       .nullable()
-      .meta({ description: 'The sandbox that the secret belongs to; null if it applies to all sandboxes' }),
-    created_at: Time.meta({ description: 'When the current value was set' }),
+      .describe('The sandbox that the secret belongs to; null if it applies to all sandboxes'),
+    created_at: Time.describe('When the current value was set'),
   })
   .meta({ id: 'Secret', description: 'A secret without its value, which is never returned' })
 export type Secret = z.infer<typeof Secret>
@@ -36,13 +36,10 @@ export const secrets = family({
     bodyBytes: 256 * 1024,
     body: z.strictObject({
       name: SecretName,
-      value: bytes(Text, 1, limits.secretBytes).meta({
-        description: 'The new value, which replaces the previous value',
-      }),
-      sandbox_id: Id.optional().meta({
-        description:
-          "The only sandbox that receives the secret. In this sandbox, it overrides the account's secret of the same name",
-      }),
+      value: bytes(Text, 1, limits.secretBytes).describe('The new value, which replaces the previous value'),
+      sandbox_id: Id.optional().describe(
+        "The only sandbox that receives the secret. In this sandbox, it overrides the account's secret of the same name",
+      ),
     }),
     reply: Secret,
     errors: ['not_found', 'sandbox_destroyed', 'command_not_allowed'],
@@ -56,7 +53,7 @@ export const secrets = family({
     scope: 'run',
     bucket: 'reads',
     query: Page.extend({
-      sandbox_id: Id.optional().meta({ description: 'Return only the secrets of this sandbox' }),
+      sandbox_id: Id.optional().describe('Return only the secrets of this sandbox'),
     }),
     reply: listOf(Secret),
     errors: ['not_found'],
