@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import { Scope } from './api-keys.ts'
-import { cursorOf, family, listOf, Page, Time } from './endpoint.ts'
+import { cursorOf, family, listOf, Page, reading, Time } from './endpoint.ts'
 
 const Account = z
   .object({
@@ -39,7 +39,7 @@ const SandboxUsage = z
   .meta({ id: 'SandboxUsage' })
 export type SandboxUsage = z.infer<typeof SandboxUsage>
 
-export const Month = z
+const Month = z
   .string()
   .regex(/^20\d\d-(0[1-9]|1[0-2])$/, 'must be a month such as 2026-11')
   .describe('A month in UTC. The default is the current month')
@@ -50,11 +50,8 @@ export const account = family({
     method: 'GET',
     path: '/v1/account',
     example: { client: 'sandlot whoami' },
-    credential: 'key',
-    scope: 'run',
-    bucket: 'reads',
+    ...reading,
     reply: Account,
-    errors: [],
   },
   getUsage: {
     summary:
@@ -62,15 +59,12 @@ export const account = family({
     method: 'GET',
     path: '/v1/account/usage',
     example: { query: { month: '2026-11' }, client: 'sandlot whoami --usage --month 2026-11' },
-    credential: 'key',
-    scope: 'run',
-    bucket: 'reads',
+    ...reading,
     query: Page.extend({ month: Month.optional(), cursor: cursorOf(/^\d{1,13}-sbx_[0-9a-z]{26}$/) }),
     reply: listOf(SandboxUsage).extend({
       month: z.string(),
       as_of: Time.describe('The time up to which running sandboxes are billed. It is the same on all pages'),
       total: z.object({ milliseconds: z.int(), sandbox_hours: z.number() }),
     }),
-    errors: [],
   },
 })

@@ -1,13 +1,10 @@
 import * as z from 'zod'
-import { family } from './endpoint.ts'
+import { changing, family, reading } from './endpoint.ts'
 import { ExecRequest } from './exec.ts'
 import { limits } from './limits.ts'
 import { characters } from './texts.ts'
 
-/**
- * An allowlist entry: a command and its first arguments, with whitespace normalized to single spaces. `*`
- * matches any single argument.
- */
+/** Whitespace is normalized to single spaces. `*` matches any single argument. */
 const Entry = characters(z.string(), 0, limits.allowlist.characters)
   .regex(/\S/, 'must name a command')
   .regex(/^(?:\t|[^\p{C}\p{Zl}\p{Zp}])*$/u, 'must be a single line without control characters')
@@ -52,11 +49,8 @@ export const allowlist = family({
     method: 'GET',
     path: '/v1/allowlist',
     example: { client: 'sandlot allowlist get' },
-    credential: 'key',
-    scope: 'run',
-    bucket: 'reads',
+    ...reading,
     reply: Allowlist,
-    errors: [],
   },
   setAllowlist: {
     summary:
@@ -68,9 +62,7 @@ export const allowlist = family({
       body: { commands: ['git status', 'npm run *'] },
       client: "sandlot allowlist set 'git status' 'npm run *'",
     },
-    credential: 'key',
-    scope: 'full',
-    bucket: 'changes',
+    ...changing,
     bodyBytes: 256 * 1024,
     body: z.strictObject({
       commands: z
@@ -80,7 +72,6 @@ export const allowlist = family({
         .describe('The allowed commands. An empty list allows no commands'),
     }),
     reply: Allowlist,
-    errors: [],
   },
   clearAllowlist: {
     summary: 'Remove the command allowlist, so that every command is allowed',
@@ -88,11 +79,8 @@ export const allowlist = family({
     path: '/v1/allowlist',
     repeat: 'yes',
     example: { client: 'sandlot allowlist clear' },
-    credential: 'key',
-    scope: 'full',
-    bucket: 'changes',
+    ...changing,
     status: 204,
-    errors: [],
   },
   checkAllowlist: {
     summary: 'Check whether the allowlist permits a command, without running the command',
@@ -100,12 +88,9 @@ export const allowlist = family({
     path: '/v1/allowlist/check',
     repeat: 'yes',
     example: { body: { command: ['git', 'push'] }, client: 'sandlot allowlist check -- git push' },
-    credential: 'key',
-    scope: 'run',
-    bucket: 'reads',
+    ...reading,
     bodyBytes: limits.bodyBytes,
     body: z.strictObject({ command: ExecRequest.shape.command }),
     reply: AllowlistDecision,
-    errors: [],
   },
 })

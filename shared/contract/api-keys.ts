@@ -5,7 +5,6 @@ import { Name } from './texts.ts'
 
 export const apiKeyPrefix = 'sandlot_live_'
 
-/** Scope of an API key. The scopes are explained in endpoint.ts. */
 export const Scope = z
   .enum(['full', 'run'])
   .describe(
@@ -57,7 +56,6 @@ export const apiKeys = family({
     bucket: 'reads',
     query: Page,
     reply: listOf(ApiKey),
-    errors: [],
   },
   revokeApiKey: {
     summary: 'Revoke an API key',

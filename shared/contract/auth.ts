@@ -3,13 +3,9 @@ import { family, Time } from './endpoint.ts'
 import { limits } from './limits.ts'
 import { characters } from './texts.ts'
 
-/** Addresses that differ only in case or surrounding whitespace belong to the same account. */
 export const normaliseEmail = (text: string) => text.trim().toLowerCase()
 
-/**
- * Size limit of a sign-up or login body, in bytes. The longest address and password fit, even if JSON escapes
- * every character.
- */
+/** Large enough for the longest address and password, even if JSON escapes every character. */
 const bodyBytes = 16 * 1024
 
 const address = z.regexes.email.source.slice(1, -1)
@@ -23,10 +19,7 @@ const Email = z
 
 const { min, max } = limits.passwordCharacters
 const Password = characters(z.string(), min, max)
-/**
- * An existing password. It may be shorter than the minimum for new passwords, which may have been lower when
- * it was set.
- */
+/** May be shorter than a new password, because the minimum may have been lower when the password was set. */
 const PresentPassword = characters(z.string(), 0, max)
 
 const AccountSummary = z.object({ id: z.string(), email: z.string(), created_at: Time })
@@ -131,6 +124,5 @@ export const sessions = family({
     credential: 'token',
     bucket: 'changes',
     status: 204,
-    errors: [],
   },
 })

@@ -2,16 +2,23 @@ import * as z from 'zod'
 import { Range } from './conditions.ts'
 import { ById, family, Id, idempotencyKey, listOf, Page, Switch, Time } from './endpoint.ts'
 import { limits } from './limits.ts'
-import { bytes, bytesOf, Content, Environment, pathBytes, Text, whole, withMaxBytes } from './texts.ts'
+import {
+  base64Pattern,
+  bytes,
+  bytesOf,
+  Content,
+  Environment,
+  isBase64,
+  pathBytes,
+  Text,
+  whole,
+  withMaxBytes,
+} from './texts.ts'
 
 const argument = (min: number) => bytes(Text, min, limits.argumentBytes)
 
-/** Reasons why a command never ran. */
-export const startErrors = ['not_found', 'not_executable', 'no_such_directory'] as const
+const startErrors = ['not_found', 'not_executable', 'no_such_directory'] as const
 export type StartError = (typeof startErrors)[number]
-
-/** Checks only the characters. A pattern that also checks the length takes 100 ms for 1 MiB. */
-const base64 = /^[A-Za-z0-9+/]*={0,2}$/
 
 const execStatuses = ['exited', 'signaled', 'timed_out', 'killed', 'lost', 'running'] as const
 
@@ -39,13 +46,12 @@ export const ExecRequest = z
     stdin: Content.optional().describe('UTF-8 text'),
     stdin_base64: z
       .string()
-      .regex(base64, 'must be base64')
-      .refine((text) => text.length % 4 === 0, 'must be base64 with padding')
+      .refine(isBase64, 'must be base64')
       .optional()
       .meta({
         description: 'Bytes in base64, in place of `stdin`',
         contentEncoding: 'base64',
-        pattern: '^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$',
+        pattern: base64Pattern,
         examples: ['iVBORw0KGgo='],
       }),
     output_encoding: z
@@ -150,7 +156,6 @@ export const ExecResult = z
   })
   .meta({ id: 'ExecResult' })
 export type ExecResult = z.infer<typeof ExecResult>
-/** A result without its output, as stored in events and database rows. */
 export type ExecOutcome = Omit<ExecResult, 'stdout' | 'stderr' | 'lossy' | 'output_encoding'>
 
 /** Credential, scope and rate limit bucket of all routes that operate inside a sandbox. */
@@ -166,7 +171,6 @@ export const insideErrors = [
 const ByExec = z.object({ id: Id, exec_id: Id })
 const execErrors = [...insideErrors, 'exec_not_found'] as const
 
-/** An item in the list of commands. */
 export const ExecSummary = ExecResult.omit({
   stdout: true,
   stderr: true,

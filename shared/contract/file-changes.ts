@@ -1,4 +1,3 @@
-/** The endpoints that create directories, and move, remove and change the mode of files. */
 import * as z from 'zod'
 import { ById, family } from './endpoint.ts'
 import { inside } from './exec.ts'

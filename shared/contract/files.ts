@@ -4,28 +4,18 @@ import { ById, family, Switch, Time } from './endpoint.ts'
 import { inside, insideErrors } from './exec.ts'
 import { grepSyntax } from './grep-pattern.ts'
 import { limits } from './limits.ts'
-import {
-  aboutFile,
-  hasName,
-  isNamed,
-  isNamedOnce,
-  letter,
-  located,
-  named,
-  notBoth,
-  oneNameAtMost,
-} from './paths.ts'
-import { Content, characters, Text, whole } from './texts.ts'
+import { aboutFile, hasName, isNamed, isNamedOnce, located, named, notBoth, oneNameAtMost } from './paths.ts'
+import { base64Pattern, Content, characters, isBase64, Text, whole } from './texts.ts'
 
 const NamesBase64 = z.record(z.string(), z.string()).optional()
-/** A glob pattern. After expanding braces, the worker repeats these checks for each alternative. */
+/** The worker repeats these checks for each alternative of expanded braces. */
 const Glob = characters(Text, 0, limits.globCharacters)
   .regex(/^(?!\/)/, 'must be relative to `path`')
   .regex(/^(?!([\s\S]*\/)?\.\.(\/|$))/, 'must not contain `..`; set `path` to the directory to search')
   .regex(/(^|\/)(?!\.?(\/|$))/, 'must name a file or directory')
   .meta({ minLength: 1 })
 export const Mode = z.string().regex(/^0?[0-7]{3}$/, 'must be three octal digits, such as 644')
-export const readErrors = [...insideErrors, 'file_not_found', 'is_directory', 'permission_denied'] as const
+const readErrors = [...insideErrors, 'file_not_found', 'is_directory', 'permission_denied'] as const
 export const writeErrors = [
   ...insideErrors,
   'file_exists',
@@ -93,25 +83,18 @@ const ListedEntry = FileEntry.extend({
 }).meta({ id: 'ListedEntry' })
 export type ListedEntry = z.infer<typeof ListedEntry>
 
-/**
- * Avoids a regular expression with a repeated group, which would overflow the stack on a string of several
- * megabytes.
- */
-const isBase64 = (text: string) =>
-  text.length % 4 === 0 && !/[^A-Za-z0-9+/]/.test(text.replace(/={1,2}$/, ''))
-
-/** The JSON Schema rule that `content` must be valid base64 if `encoding` is `base64`. */
+/** JSON Schema for: `content` must be base64 if `encoding` is `base64`. */
 const contentInBase64 = {
   if: { properties: { encoding: { const: 'base64' } }, required: ['encoding'] },
   // biome-ignore lint/suspicious/noThenProperty: JSON Schema's word
-  then: { properties: { content: { pattern: `^(?:${letter}{4})*(?:${letter}{2}==|${letter}{3}=)?$` } } },
+  then: { properties: { content: { pattern: base64Pattern } } },
 }
 
 const listed = (description: string) =>
   z
     .strictObject({
       ...named,
-      depth: whole(1, limits.listed.depth).optional().meta({ description }),
+      depth: whole(1, limits.listed.depth).optional().describe(description),
     })
     .refine(oneNameAtMost, notBoth)
     .meta(isNamedOnce)

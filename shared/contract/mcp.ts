@@ -10,7 +10,7 @@ import { sandboxes } from './sandboxes.ts'
 
 /** Size limits for one tool result. Every character of a result costs the model tokens. */
 export const toolLimits = {
-  /** Maximum length of stdout and of stderr. The middle of longer output is omitted. */
+  /** Maximum length of stdout or stderr. The middle of longer output is omitted. */
   outputCharacters: 30_000,
   /** Maximum length of a file's content. Agents read the rest with start_line. */
   contentCharacters: 60_000,
@@ -40,15 +40,13 @@ export interface Tool {
   idempotent: boolean
   /** Whether the tool interacts with systems outside the service, such as the internet. */
   openWorld: boolean
-  /** Inputs of the route that the tool omits, because agents do not need them. */
   without?: readonly string[]
   /** Inputs that the tool always requires, although they are optional in the route. */
   required?: readonly string[]
-  /** Descriptions that replace the route's, for inputs that have fewer features in the tool. */
+  /** Descriptions of inputs that have fewer features in the tool than in the route. */
   inputs?: Record<string, string>
-  /** Default values for inputs that the agent omits. These override the route's defaults. */
+  /** Override the route's defaults. */
   defaults?: Record<string, unknown>
-  /** Input values that are added to every call. */
   always?: Record<string, unknown>
 }
 
@@ -85,7 +83,7 @@ export const tools = {
   session_reset: {
     title: 'Reset a session',
     description:
-      'End all processes in a session, including running commands, and keep its files. Use this tool if sandbox_exhausted reports that no processes or memory are left.',
+      'End all processes in a session, including running commands, and keep its files. Use this tool if a call fails with sandbox_exhausted because the session has reached its process or memory limit.',
     endpoint: sandboxes.resetSandbox,
     ...changes,
     idempotent: true,
@@ -121,7 +119,7 @@ export const tools = {
       'Read a file in a session, or only its lines start_line to end_line. If truncated is true, continue with start_line.',
     endpoint: files.viewFile,
     ...reads,
-    without: [...named.without, 'reveal'],
+    ...named,
     required: ['path'],
   },
   file_create: {
@@ -187,7 +185,7 @@ const ofSession = {
     ),
 }
 
-/** Matches an event id: the encoded data of the call (see api/mcp/ticket.ts) and the number of the event. */
+/** The encoded data of the call (api/mcp/ticket.ts), and the number of the event. */
 export const mcpEventId = /^([\w-]{1,4000})\.(\d{1,9})$/
 
 export const mcp = family({
@@ -241,7 +239,6 @@ export const mcp = family({
       400: 'The message or protocol version is unknown',
       406: 'The Accept header excludes both application/json and text/event-stream',
     },
-    errors: [],
   },
   resumeMcp: {
     summary: 'Resume the event stream of a tool call after the connection has broken',

@@ -1,15 +1,25 @@
 import * as z from 'zod'
-import { ById, type Endpoint, family, idempotencyKey, listOf, Moment, Page, Time } from './endpoint.ts'
+import {
+  ById,
+  type Endpoint,
+  family,
+  idempotencyKey,
+  listOf,
+  Moment,
+  Page,
+  reading,
+  Time,
+} from './endpoint.ts'
 import { limits } from './limits.ts'
 import { characters, Environment, fieldName, Name, Text } from './texts.ts'
 
 const destroyReasons = ['requested', 'expired', 'idle', 'start_failed', 'suspended', 'pod_failed'] as const
 export type DestroyReason = (typeof destroyReasons)[number]
 
-export const sandboxStates = ['active', 'destroyed'] as const
-export const listedStates = [...sandboxStates, 'all'] as const
+const sandboxStates = ['active', 'destroyed'] as const
+const listedStates = [...sandboxStates, 'all'] as const
 export type ListedState = (typeof listedStates)[number]
-export const listOrders = ['desc', 'asc'] as const
+const listOrders = ['desc', 'asc'] as const
 export type ListOrder = (typeof listOrders)[number]
 
 export const Sandbox = z
@@ -36,9 +46,11 @@ export const Sandbox = z
   .meta({ id: 'Sandbox' })
 export type Sandbox = z.infer<typeof Sandbox>
 
-const Metadata = z
+const metadataEntries = z
   .record(fieldName(characters(Text, 1, 64)), characters(Text, 0, 512))
   .refine((metadata) => Object.keys(metadata).length <= 32, 'must have at most 32 entries')
+
+const Metadata = metadataEntries
   .refine(
     (metadata) => Buffer.byteLength(Object.entries(metadata).flat().join('')) <= limits.metadataBytes,
     `names and values must have at most ${limits.metadataBytes} bytes in total`,
@@ -46,6 +58,18 @@ const Metadata = z
   .meta({ maxProperties: 32, 'x-max-bytes': limits.metadataBytes })
 
 const IdleTimeout = z.int().min(60).max(86_400)
+
+const createErrors = [
+  'account_suspended',
+  'command_not_allowed',
+  // The sandbox of a repeated Idempotency-Key, or of this name, may have been destroyed.
+  'sandbox_destroyed',
+  'concurrent_sandbox_limit_reached',
+  'monthly_usage_limit_reached',
+  'sandbox_start_failed',
+] as const
+
+const lifecycle = { credential: 'key', scope: 'run', bucket: 'sandbox_lifecycle' } as const
 
 export const sandboxes = family({
   createSandbox: {
@@ -57,9 +81,7 @@ export const sandboxes = family({
       body: { name: 'build', ttl_seconds: 600 },
       client: 'sandlot session create --name build --ttl 10m',
     },
-    credential: 'key',
-    scope: 'run',
-    bucket: 'sandbox_lifecycle',
+    ...lifecycle,
     status: 201,
     headers: z.object({
       'idempotency-key': idempotencyKey(
@@ -97,32 +119,19 @@ export const sandboxes = family({
       .prefault({}),
     reply: Sandbox,
     alsoStatus: 202,
-    errors: [
-      'account_suspended',
-      'command_not_allowed',
-      'idempotency_conflict',
-      // Returned for a repeated Idempotency-Key if its sandbox has been destroyed.
-      'sandbox_destroyed',
-      'concurrent_sandbox_limit_reached',
-      'monthly_usage_limit_reached',
-      'sandbox_start_failed',
-    ],
+    errors: [...createErrors, 'idempotency_conflict'],
   },
   listSandboxes: {
     summary: 'List sandboxes, newest first by default',
     method: 'GET',
     path: '/v1/sandboxes',
     example: { query: { state: 'active', name: 'build' }, client: 'sandlot session ls --name build' },
-    credential: 'key',
-    scope: 'run',
-    bucket: 'reads',
+    ...reading,
     query: Page.extend({
       state: z.enum(listedStates).default('all'),
       name: Name.optional(),
       image: characters(Text, 1, 512).optional(),
-      metadata: z
-        .record(fieldName(characters(Text, 1, 64)), characters(Text, 0, 512))
-        .refine((metadata) => Object.keys(metadata).length <= 32, 'must have at most 32 entries')
+      metadata: metadataEntries
         .meta({
           maxProperties: 32,
           description: 'Entries that the metadata must contain, each as `metadata.NAME=VALUE`',
@@ -135,16 +144,13 @@ export const sandboxes = family({
         .describe('Order by creation time: `desc` for newest first, `asc` for oldest first'),
     }),
     reply: listOf(Sandbox),
-    errors: [],
   },
   getSandbox: {
     summary: 'Get a sandbox',
     method: 'GET',
     path: '/v1/sandboxes/:id',
     example: { client: 'sandlot session get "$SANDBOX_ID"' },
-    credential: 'key',
-    scope: 'run',
-    bucket: 'reads',
+    ...reading,
     params: ById,
     reply: Sandbox,
     errors: ['not_found'],
@@ -185,9 +191,7 @@ export const sandboxes = family({
     path: '/v1/sandboxes/:id/reset',
     example: { client: 'sandlot session reset "$SANDBOX_ID" --yes' },
     repeat: 'yes',
-    credential: 'key',
-    scope: 'run',
-    bucket: 'sandbox_lifecycle',
+    ...lifecycle,
     params: ById,
     reply: Sandbox,
     errors: ['not_found', 'sandbox_starting', 'sandbox_destroyed', 'sandbox_exhausted', 'account_suspended'],
@@ -198,9 +202,7 @@ export const sandboxes = family({
     path: '/v1/sandboxes/:id',
     repeat: 'yes',
     example: { client: 'sandlot session rm "$SANDBOX_ID" --yes' },
-    credential: 'key',
-    scope: 'run',
-    bucket: 'sandbox_lifecycle',
+    ...lifecycle,
     params: ById,
     reply: Sandbox,
     errors: ['not_found'],
@@ -220,9 +222,7 @@ export const sandboxesByName = family({
       body: { ttl_seconds: 600 },
       client: 'sandlot session create --name web --ttl 10m --reuse',
     },
-    credential: 'key',
-    scope: 'run',
-    bucket: 'sandbox_lifecycle',
+    ...lifecycle,
     status: 201,
     params: z.object({ name: Name }),
     headers: z.object({
@@ -237,17 +237,8 @@ export const sandboxesByName = family({
     reply: Sandbox,
     alsoFound: true,
     alsoStatus: 202,
-    errors: [
-      'account_suspended',
-      'command_not_allowed',
-      'sandbox_mismatch',
-      'sandbox_destroyed',
-      'concurrent_sandbox_limit_reached',
-      'monthly_usage_limit_reached',
-      'sandbox_start_failed',
-    ],
+    errors: [...createErrors, 'sandbox_mismatch'],
   },
 })
 
-/** The endpoints that create sandboxes. */
 export const createEndpoints: readonly Endpoint[] = [createSandbox, sandboxesByName.getOrCreateSandbox]

@@ -1,12 +1,9 @@
 import * as z from 'zod'
-import { family, Id, listOf, Page, Time } from './endpoint.ts'
+import { changing, family, Id, listOf, Page, reading, Time } from './endpoint.ts'
 import { limits } from './limits.ts'
-import { bytes, Text } from './texts.ts'
+import { bytes, Text, VariableName } from './texts.ts'
 
-export const SecretName = z
-  .string()
-  .max(255)
-  .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must start with a letter or _ and contain only letters, digits and _')
+const SecretName = VariableName.max(255)
 
 const Secret = z
   .object({
@@ -28,9 +25,7 @@ export const secrets = family({
     path: '/v1/secrets',
     repeat: 'yes',
     example: { body: { name: 'API_TOKEN', value: 'a secret' }, client: 'sandlot secrets create API_TOKEN' },
-    credential: 'key',
-    scope: 'full',
-    bucket: 'changes',
+    ...changing,
     status: 201,
     // Large enough for a value in which JSON escapes every byte as six bytes.
     bodyBytes: 256 * 1024,
@@ -49,9 +44,7 @@ export const secrets = family({
     method: 'GET',
     path: '/v1/secrets',
     example: { client: 'sandlot secrets ls' },
-    credential: 'key',
-    scope: 'run',
-    bucket: 'reads',
+    ...reading,
     query: Page.extend({
       sandbox_id: Id.optional().describe('Return only the secrets of this sandbox'),
     }),
@@ -64,9 +57,7 @@ export const secrets = family({
     path: '/v1/secrets/:name',
     repeat: 'gone',
     example: { params: { name: 'API_TOKEN' }, client: 'sandlot secrets rm API_TOKEN' },
-    credential: 'key',
-    scope: 'full',
-    bucket: 'changes',
+    ...changing,
     status: 204,
     params: z.object({ name: SecretName }),
     query: z.strictObject({ sandbox_id: Id.optional() }),
