@@ -8,7 +8,6 @@ import { openPlainPods } from './plain-pods.ts'
 import { type Stack, startStack } from './stack.ts'
 
 const rounds = Number(process.env.BENCH_CREATES ?? 30)
-/** Warm-up rounds that fill caches and compile code. Their results are discarded. */
 const warmUp = 2
 const poolSize = 3
 /**

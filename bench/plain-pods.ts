@@ -1,7 +1,6 @@
 /** Baseline for creation: runs `kubectl run` and waits for the pod. */
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { CoreV1Api, KubeConfig } from '@kubernetes/client-node'
 import { undoneAnyway } from './signals.ts'
@@ -16,7 +15,7 @@ export interface PlainPods extends AsyncDisposable {
 const run = promisify(execFile)
 
 /**
- * Creates a namespace, which is deleted at the end. Without kubectl, uses the client library.
+ * Creates a namespace, which is deleted at the end. Requires kubectl.
  * @param kubeconfig an administrator's kubeconfig
  */
 export async function openPlainPods(kubeconfig: string, image: string): Promise<PlainPods> {
@@ -25,23 +24,14 @@ export async function openPlainPods(kubeconfig: string, image: string): Promise<
   config.loadFromFile(kubeconfig)
   const api = config.makeApiClient(CoreV1Api)
   await api.createNamespace({ body: { metadata: { name: namespace } } })
-  const made = (await hasKubectl())
-    ? byKubectl(kubeconfig, namespace, image)
-    : byLibrary(api, namespace, image)
   return {
-    ...made,
+    ...byKubectl(kubeconfig, namespace, image),
     [Symbol.asyncDispose]: undoneAnyway(() => api.deleteNamespace({ name: namespace })),
   }
 }
 
 const kubectl = process.env.KUBECTL ?? 'kubectl'
 const command = ['/bin/sh', '-c', 'sleep 1800']
-
-const hasKubectl = () =>
-  run(kubectl, ['version', '--client']).then(
-    () => true,
-    () => false,
-  )
 
 function byKubectl(kubeconfig: string, namespace: string, image: string) {
   const call = (...args: string[]) =>
@@ -54,30 +44,5 @@ function byKubectl(kubeconfig: string, namespace: string, image: string) {
       await call('wait', '--for=condition=Ready', '--timeout=120s', `pod/${name}`)
     },
     remove: async (name: string) => void (await call('delete', 'pod', name, '--grace-period=1')),
-  }
-}
-
-function byLibrary(api: CoreV1Api, namespace: string, image: string) {
-  const isReady = async (name: string) => {
-    const { status } = await api.readNamespacedPod({ namespace, name })
-    return status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True')
-  }
-  const isGone = (name: string) =>
-    api.readNamespacedPod({ namespace, name }).then(
-      () => false,
-      () => true,
-    )
-  return {
-    how: 'a pod created by @kubernetes/client-node and polled until it is Ready (kubectl was not available)',
-    async start(name: string) {
-      const main = { name: 'main', image, imagePullPolicy: 'IfNotPresent', command }
-      const spec = { containers: [main], restartPolicy: 'Never' }
-      await api.createNamespacedPod({ namespace, body: { metadata: { name }, spec } })
-      while (!(await isReady(name))) await sleep(20)
-    },
-    async remove(name: string) {
-      await api.deleteNamespacedPod({ namespace, name, gracePeriodSeconds: 1 })
-      while (!(await isGone(name))) await sleep(50)
-    },
   }
 }
