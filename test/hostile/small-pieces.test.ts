@@ -146,7 +146,7 @@ describe('the chunk limit', () => {
     expect(now).toBeLessThan(30_000)
   })
 
-  test('sending large chunks does not allow more small chunks later', () => {
+  test('sending large chunks does not raise the limit on later small chunks', () => {
     const isExceededBy = makeChunkLimit(() => 0)
     isExceededBy(1024 * 1024)
     const refused = Array.from({ length: 5_000 }).findIndex(() => isExceededBy(0))
