@@ -6,13 +6,13 @@ import { CoreV1Api, KubeConfig } from '@kubernetes/client-node'
 import { undoneAnyway } from './signals.ts'
 
 export interface PlainPods extends AsyncDisposable {
-  /** How pods are created, as shown on the page. */
-  how: string
   start(name: string): Promise<void>
   remove(name: string): Promise<void>
 }
 
 const run = promisify(execFile)
+const kubectl = process.env.KUBECTL ?? 'kubectl'
+const command = ['/bin/sh', '-c', 'sleep 1800']
 
 /**
  * Creates a namespace, which is deleted at the end. Requires kubectl.
@@ -24,25 +24,15 @@ export async function openPlainPods(kubeconfig: string, image: string): Promise<
   config.loadFromFile(kubeconfig)
   const api = config.makeApiClient(CoreV1Api)
   await api.createNamespace({ body: { metadata: { name: namespace } } })
-  return {
-    ...byKubectl(kubeconfig, namespace, image),
-    [Symbol.asyncDispose]: undoneAnyway(() => api.deleteNamespace({ name: namespace })),
-  }
-}
-
-const kubectl = process.env.KUBECTL ?? 'kubectl'
-const command = ['/bin/sh', '-c', 'sleep 1800']
-
-function byKubectl(kubeconfig: string, namespace: string, image: string) {
   const call = (...args: string[]) =>
     run(kubectl, ['--kubeconfig', kubeconfig, '--namespace', namespace, ...args])
   const pull = ['--image-pull-policy', 'IfNotPresent']
   return {
-    how: '`kubectl run` and `kubectl wait --for=condition=Ready`',
-    async start(name: string) {
+    async start(name) {
       await call('run', name, `--image=${image}`, ...pull, '--restart=Never', '--command', '--', ...command)
       await call('wait', '--for=condition=Ready', '--timeout=120s', `pod/${name}`)
     },
-    remove: async (name: string) => void (await call('delete', 'pod', name, '--grace-period=1')),
+    remove: async (name) => void (await call('delete', 'pod', name, '--grace-period=1')),
+    [Symbol.asyncDispose]: undoneAnyway(() => api.deleteNamespace({ name: namespace })),
   }
 }
