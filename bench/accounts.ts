@@ -15,13 +15,10 @@ import { addressOf, type Stack, startStack } from './stack.ts'
 const accounts = 1_000
 const limit = 20
 const ms = Number(process.env.BENCH_ACCOUNTS_MS ?? 60_000)
-/**
- * Milliseconds between the requests of an account that respects its limit. The extra 2 % ensures that network
- * delays never add up to a token.
- */
+/** The extra 2 % ensures that network delays never add up to a token. */
 const politeMs = (60_000 / limit) * 1.02
 const greedyMs = 60_000 / limit / 3
-/** Number of tokens that an account uses immediately. The remaining tokens allow for network delays. */
+/** Tokens that an account uses at once. The remaining tokens allow for network delays. */
 const atFirst = limit - 4
 const connectionsEach = 48
 
@@ -69,7 +66,7 @@ export const limits: Part = {
 
 const sum = (values: number[]) => values.reduce((a, b) => a + b, 0)
 
-/** Inserts accounts directly into the database. Returns one API key per account. */
+/** Bypasses the API. Returns one API key per account. */
 export async function makeAccounts(stack: Stack, count: number): Promise<string[]> {
   const db = openDatabase(stack.services.databaseUrl, { connections: 2 })
   const made = Array.from({ length: count }, (_, at) => ({ id: `acc_${at}`, ...makeApiKey() }))
@@ -88,7 +85,7 @@ export async function makeAccounts(stack: Stack, count: number): Promise<string[
 
 type Send = ((api: number, request: Buffer) => Promise<number>) & { close(): void }
 
-/** Opens a pool of connections to every API process. Requests wait for a free connection. */
+/** Requests wait for a free connection. */
 async function openPool(stack: Stack): Promise<Send> {
   const pools = await Promise.all(
     stack.apis.map(async (api) => {
@@ -127,7 +124,6 @@ async function useAccount(key: string, at: number, send: Send, end: number): Pro
     if (status !== 404 && status !== 429) throw new Error(`the API answered ${status}`)
     history.push({ from, to: performance.now(), allowed: status === 404 })
   }
-  // Staggers the accounts.
   await sleep((at / accounts) * Math.min(10_000, ms / 4))
   if (isPolite) for (let first = 0; first < atFirst; first++) await one()
   for (let next = performance.now(); next < end; next += everyMs) {

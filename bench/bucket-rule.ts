@@ -1,6 +1,5 @@
 /**
- * Checks a token bucket from the client's side. Each token was taken at an unknown time between the request
- * and its response.
+ * Checks a token bucket from the client's side. Each token was taken at an unknown time before its response.
  */
 
 export interface BucketAnswer {

@@ -11,7 +11,7 @@ import { type Stack, startStack } from './stack.ts'
 const atOnce = Number(process.env.BENCH_BURST ?? 30)
 const poolSize = Math.ceil(atOnce / 3)
 const rounds = Number(process.env.BENCH_BURST_ROUNDS ?? 2)
-/** Milliseconds to wait after each round while pods end and the pool refills. */
+/** Pods end and the pool refills after each round. */
 const pauseMs = 20_000
 
 export const burst: Part = {

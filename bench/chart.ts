@@ -55,7 +55,6 @@ function drawBar({ label, ours, median, p90, p99 }: Bar, y: number, longest: num
   ].join('')
 }
 
-/** Rounds to three significant digits. */
 export function shown(value: number): string {
   if (value >= 100) return Math.round(value).toLocaleString('en')
   return value >= 10 ? value.toFixed(1) : value.toFixed(2)

@@ -14,14 +14,12 @@ import { openTerminal } from '../test/cli/terminal.ts'
 import { median, percentile, table } from './figures.ts'
 
 const rounds = Number(process.argv[2] ?? 21)
-/** Warm-up rounds that fill the disk and V8 caches. Their results are discarded. */
 const warmUp = 2
 
 interface Measure {
   name: string
-  /** Maximum duration, as a multiple of Node's own startup time. */
+  /** As a multiple of Node's own startup time. */
   budget?: number
-  /** Returns the duration in milliseconds. */
   run: () => Promise<number>
 }
 

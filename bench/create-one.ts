@@ -3,7 +3,7 @@ import type { Stack } from './stack.ts'
 
 export interface CreateResult {
   id: string
-  /** Milliseconds until a command can run. */
+  /** Until a command can run. */
   ms: number
   isClaimed: boolean
 }

@@ -8,7 +8,6 @@ import { openPlainPods } from './plain-pods.ts'
 import { type Stack, startStack } from './stack.ts'
 
 const rounds = Number(process.env.BENCH_CREATES ?? 30)
-/** Warm-up rounds that fill caches and compile code. Their results are discarded. */
 const warmUp = 2
 const poolSize = 3
 /**
@@ -67,7 +66,7 @@ export const create: Part = {
         },
       ],
       notes: [
-        `Measured over HTTP, through authentication, limits and quotas, until a command can run, and compared with ${plain.how}, for the same image, which is present on the node.`,
+        `Measured over HTTP, through authentication, limits and quotas, until a command can run, and compared with \`kubectl run\` and \`kubectl wait --for=condition=Ready\`, for the same image, which is present on the node.`,
         `The pool has ${poolSize} pods. After each create, a pause of 3 to 4 s lets it refill; the pause is random because the kubelet reports pods once a second. ${misses} of ${rounds} creates found the pool empty and are left out.`,
       ],
     }

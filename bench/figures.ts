@@ -1,6 +1,5 @@
 import { cpus } from 'node:os'
 
-/** @param share fraction, such as 0.5 for the median */
 export function percentile(values: readonly number[], share: number): number {
   const sorted = [...values].sort((a, b) => a - b)
   return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? Number.NaN

@@ -113,9 +113,7 @@ interface World {
   keys: string[]
   nodes: Fleet
   server: Awaited<ReturnType<typeof openServer>>
-  /** Processes write their request counts here. */
   folder: string
-  /** Number of nodes that have died. */
   killed: number
 }
 
@@ -131,7 +129,6 @@ async function measureSize(world: World, size: number) {
   return { size, made, steady, start, death }
 }
 
-/** Creates the first sandboxes with limited concurrency, and the last ones at a fixed rate. */
 async function grow({ stack, db, keys }: World, size: number) {
   const before = await countReady(db)
   const offeredCount = Math.min(creates.offered, size - before)

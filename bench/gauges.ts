@@ -51,7 +51,6 @@ export async function readSweeps(workers: StartedProcess[]) {
   return sums
 }
 
-/** Requests from workers to the API server by kind (count-requests.ts). */
 export function readCounts(folder: string, workers: StartedProcess[]): Record<string, number> {
   const sums: Record<string, number> = {}
   for (const { pid } of workers) {
@@ -61,7 +60,6 @@ export function readCounts(folder: string, workers: StartedProcess[]): Record<st
   return sums
 }
 
-/** @param admin a client that may read the API server's metrics */
 export async function openServer(admin: KubeConfig) {
   const options = {}
   await admin.applyToHTTPSOptions(options)

@@ -25,23 +25,19 @@ import { undoneAnyway } from './signals.ts'
 export const podsOfNode = 500
 
 export interface Fleet extends AsyncDisposable {
-  /** Names of the nodes, in the order in which the nodes fill with pods. */
+  /** In the order in which they fill with pods. */
   nodes: string[]
   /** Force-deletes all pods of a node. Returns their number. */
   kill(node: string): Promise<number>
 }
 
-/** @throws if a required variable is missing */
 function readEnvironment() {
   const { KWOK: kwok = 'kwok', FLEET_CERT: cert, FLEET_KEY: key } = process.env
   if (!cert || !key) throw new Error('FLEET_CERT and FLEET_KEY must name a certificate and its key')
   return { kwok, cert, key }
 }
 
-/**
- * Creates nodes, assigns new pods to them, and runs kwok.
- * @param options.folder writable folder, deleted after the run
- */
+/** @param options.folder writable folder, deleted after the run */
 export async function openFleet(options: {
   kubeconfig: string
   namespace: string
@@ -117,7 +113,6 @@ interface KwokOptions {
   key: string
 }
 
-/** Returns a function that stops kwok. */
 async function startKwok(options: KwokOptions): Promise<() => Promise<void>> {
   const { kubeconfig, folder, watchdog, id, port, kwok, cert, key } = options
   const config = join(folder, 'kwok.yaml')
@@ -176,8 +171,8 @@ const forgottenMs = 65_000
 const lookEveryMs = 5_000
 
 /**
- * Kills the shells of closed connections.
- * kwok keeps these shells running with four open files each, which would exceed the limit.
+ * kwok keeps the shells of closed connections running with four open files each, which would exceed the
+ * limit.
  */
 function endForgottenShells(bwrapPid: number): () => void {
   let seen = new Map<number, number>()

@@ -7,13 +7,11 @@ export interface Connection {
   close(): void
 }
 
-/** @param headers additional headers */
 export function requestBytes(method: string, path: string, headers: Record<string, string> = {}): Buffer {
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
   return Buffer.from(`${method} ${path} HTTP/1.1\r\nhost: localhost\r\n${lines.join('')}\r\n`)
 }
 
-/** @param url for example `http://host:port` */
 export async function openConnection(url: string): Promise<Connection> {
   const { hostname, port } = new URL(url)
   const socket = connect({ host: hostname, port: Number(port), noDelay: true })
@@ -39,7 +37,6 @@ export async function openConnection(url: string): Promise<Connection> {
   }
 }
 
-/** Returns undefined while the response is incomplete. */
 function statusOfWhole(bytes: Buffer): number | undefined {
   const head = bytes.indexOf('\r\n\r\n')
   if (head < 0) return undefined
@@ -66,11 +63,9 @@ export async function openStream(
 
 export interface Load {
   aSecond: number
-  /** Duration of each request in milliseconds. */
   times: number[]
 }
 
-/** Keeps a constant number of requests in flight. */
 export async function loadFor(
   ms: number,
   connections: Connection[],

@@ -4,7 +4,6 @@ import { startStack } from './stack.ts'
 
 const creates = 20
 const commands = 100
-/** Warm-up rounds that fill caches and compile code. Their results are discarded. */
 const warmUp = 3
 
 export const local: Part = {

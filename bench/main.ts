@@ -19,7 +19,6 @@ import { scale } from './scale.ts'
 import { start } from './start.ts'
 import { throughput } from './throughput.ts'
 
-/** In the order of bench/RESULTS.md. */
 const parts: Record<string, Part> = {
   create,
   burst,

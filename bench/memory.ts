@@ -9,11 +9,9 @@ import { addressOf, type Stack, type StartedProcess, startStack } from './stack.
 
 const sandboxes = Number(process.env.BENCH_SANDBOXES ?? 100)
 const streams = Number(process.env.BENCH_STREAMS ?? 1_000)
-/** Number of commands that the streams follow. */
 const followed = 10
-/** Number of concurrent creations. */
 const batch = 5
-/** Milliseconds to wait after each change, so that garbage is collected. */
+/** Garbage is collected after each change. */
 const restMs = 5_000
 
 export const memory: Part = {

@@ -11,7 +11,6 @@ export interface Namespace extends AsyncDisposable {
   env: Record<string, string>
 }
 
-/** @param kubeconfig an administrator's kubeconfig */
 export async function makeNamespace(kubeconfig: string): Promise<Namespace> {
   const namespace = `sandlot-bench-${randomBytes(3).toString('hex')}`
   const folder = mkdtempSync(join(tmpdir(), 'sandlot-bench-'))

@@ -1,6 +1,4 @@
-/**
- * Generates bench/RESULTS.md and its chart from bench/results.json. A partial run replaces only some results.
- */
+/** A partial run replaces only some results. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { totalmem } from 'node:os'
 import { join } from 'node:path'

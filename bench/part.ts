@@ -2,17 +2,14 @@
 
 export interface Row {
   what: string
-  /** False for the baseline. */
   ours: boolean
   /** For example `ms`, `per second` or `MiB`. */
   unit: string
-  /** Measured values in any order. */
   values: number[]
 }
 
 export interface Findings {
   rows: Row[]
-  /** Whether the results meet their limits. */
   verdicts?: { what: string; met: boolean }[]
   /** Method and limitations, in Markdown. */
   notes: string[]
@@ -22,9 +19,7 @@ export interface Findings {
 
 export interface Part {
   title: string
-  /** Requires an administrator's KUBECONFIG. */
   needsCluster: boolean
-  /** Other required environment variables. */
   needs?: string[]
   measure(): Promise<Findings>
 }

@@ -28,7 +28,6 @@ function arrivalsOfADay(random = seeded(7)): number[] {
 export interface Outcome {
   creates: number
   claimed: number
-  /** Total lifetime of warm pods in hours. */
   podHours: number
   largest: number
 }

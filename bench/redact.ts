@@ -6,7 +6,6 @@ import { median, table } from './figures.ts'
 import { type Stack, startStack } from './stack.ts'
 
 const mebibyte = 1024 * 1024
-/** Typical size of chunks from pipes and sockets. */
 const chunkBytes = 64 * 1024
 const rounds = 7
 const streamMebibytes = 64
@@ -48,7 +47,6 @@ async function rateOf(secrets: Record<string, string>, bytes: Buffer): Promise<n
   return bytes.length / mebibyte / (median(times) / 1000)
 }
 
-/** Returns the duration in milliseconds. */
 async function stream(stack: Stack, id: string, reveal: boolean): Promise<number> {
   const turns = streamMebibytes / 8
   const command = `i=0; while [ $i -lt ${turns} ]; do cat log; i=$((i+1)); done`

@@ -1,4 +1,3 @@
-/** Compares authenticated requests to a plain Koa server, with 32 requests in flight. */
 import { newSandboxId } from '../shared/data/ids.ts'
 import { loadFor, openConnection, requestBytes } from './load.ts'
 import type { Part, Row } from './part.ts'

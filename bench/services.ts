@@ -5,7 +5,7 @@ import { startWatchdog, type Watchdog } from '../scripts/supervisor/watchdog.ts'
 import { startPostgres, startRedis } from '../test/support/services.ts'
 
 export interface Services extends AsyncDisposable {
-  /** Deleted with the services. The path is short enough for sockets. */
+  /** The path is short enough for sockets. */
   folder: string
   databaseUrl: string
   redisUrl: string

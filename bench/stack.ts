@@ -13,16 +13,12 @@ import { type Services, startServices } from './services.ts'
 export interface Stack extends AsyncDisposable {
   /** Uses the account's API key. @throws if the response is not successful */
   request(method: string, path: string, body?: unknown): Promise<Record<string, unknown>>
-  /** Sums a counter over all workers by its label `outcome`. */
   countOutcomes(counter: string): Promise<Record<string, number>>
   apis: StartedProcess[]
   workers: StartedProcess[]
   services: Services
   key: string
-  /**
-   * Starts another process with the same settings.
-   * @param entry main module, relative to the project root or absolute
-   */
+  /** @param entry main module, relative to the project root or absolute */
   start(entry: string, readyWords: string[], role?: Role): Promise<StartedProcess>
 }
 

@@ -10,7 +10,6 @@ import { kubeconfig, type Part, type Row } from './part.ts'
 import { startStack } from './stack.ts'
 
 const rounds = 9
-/** Maximum CPU time for starting a worker, in milliseconds. */
 const maxMs = 500
 
 export const start: Part = {

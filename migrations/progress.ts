@@ -1,10 +1,10 @@
 import { sql } from 'kysely'
 import { openDatabase } from '../shared/data/database.ts'
-import { statement } from '../shared/data/statement.ts'
+import { rows } from '../shared/data/statement.ts'
 
 const pollMs = 2_000
 
-const indexes = statement()(
+const indexes = rows()(
   'progress of indexes',
   () => sql<{ progress: string }>`
   select concat(phase,
@@ -24,7 +24,7 @@ export function reportMigrationProgress(
   const db = openDatabase(databaseUrl, { connections: 1 })
   let reported = ''
   const poll = async () => {
-    const [index] = await db.run(indexes)
+    const [index] = await indexes(db)
     if (index && index.progress !== reported) report(index.progress)
     reported = index?.progress ?? ''
   }

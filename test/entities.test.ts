@@ -1,7 +1,7 @@
 /** Entities must match the migrations, because queries are typed by entities. */
 import { expect, test } from 'vitest'
 import { makeOrm } from '../shared/data/database.ts'
-import { entities } from '../shared/data/entities/index.ts'
+import { entities } from '../shared/data/entities.ts'
 import { shareDatabase } from './support/shared.ts'
 
 const { made, db } = shareDatabase()

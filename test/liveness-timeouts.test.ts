@@ -23,10 +23,12 @@ test('the default liveness timeouts match the documentation', () => {
 const settable = Array.from({ length: 191 }, (_, step) => (10 + step) / 10)
 
 test.each(settable)(
-  'with a setting of %s seconds, the liveness timeouts expire in the required order',
+  'with a setting of %s seconds, the liveness timeouts are whole milliseconds in the required order',
   (seconds) => {
-    const { handOver, answer, last, stale, missing, missingAnswer } = livenessTimeoutsOf(seconds)
-    const { cluster, ping, keepAlive, shell, slot, longer } = livenessTimeoutsOf(seconds)
+    const timeouts = livenessTimeoutsOf(seconds)
+    const { handOver, answer, last, stale, missing, missingAnswer } = timeouts
+    const { cluster, ping, keepAlive, shell, slot, longer } = timeouts
+    for (const [name, ms] of Object.entries(timeouts)) expect(ms, name).toSatisfy(Number.isInteger)
     // A worker reported as lost starts none of its earlier commands.
     expect(stillMs(answer)).toBeLessThan(answer)
     // A call that was not handed over goes to another worker before it counts as lost.
@@ -47,14 +49,5 @@ test.each(settable)(
     expect(keepAlive).toBeGreaterThanOrEqual(cluster)
     // The worker tries two unresponsive slots and a late third one before the API reports the call as lost.
     expect(2 * slot + cluster + shell).toBeLessThan(marginMs + longer)
-  },
-)
-
-test.each(settable)(
-  'with a setting of %s seconds, each liveness timeout is in whole milliseconds',
-  (seconds) => {
-    for (const [name, ms] of Object.entries(livenessTimeoutsOf(seconds))) {
-      expect(ms, name).toSatisfy(Number.isInteger)
-    }
   },
 )

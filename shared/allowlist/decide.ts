@@ -1,22 +1,16 @@
-/**
- * An allowlist entry is a command name, followed by the arguments that every call must begin with.
- * docs/allowlist.md explains the rules and their limits.
- */
+/** An entry is a command name and the arguments that every call must begin with (docs/allowlist.md). */
 import { affectsPrograms } from './environment-variables.ts'
 
 export type Decision =
   | { allowed: true; entry?: string }
-  /**
-   * `needs` is the shortest allowlist entry that would allow the command. `variable` names an environment
-   * variable that must not be set.
-   */
+  /** `needs` is the shortest entry that would allow the command, and `variable` must not be set. */
   | { allowed: false; reason: string; needs?: string; variable?: string }
 
 const sources = {
   request: (name: string) => ({ subject: `The variable ${name} of this request`, remedy: 'Leave it out.' }),
   sandbox: (name: string) => ({
     subject: `The variable ${name} of this sandbox's environment`,
-    remedy: 'Create a sandbox without it.',
+    remedy: 'Create a sandbox without this variable.',
   }),
   secret: (name: string) => ({
     subject: `The secret ${name}`,
@@ -27,10 +21,9 @@ const sources = {
 const anyArgument = '*'
 
 /**
- * Decides whether the allowlist permits a command.
  * @param allowlist undefined or null allows every command
  * @param command an argument list, or a string that /bin/sh runs
- * @param env environment variables, of which only the names are checked
+ * @param env only the names are checked
  */
 export function decide(
   allowlist: readonly string[] | null | undefined,
@@ -42,7 +35,7 @@ export function decide(
   return decision.allowed ? (refuseVariables('request', env) ?? decision) : decision
 }
 
-/** Refuses an environment with a variable that could make an allowed command run another program. */
+/** Refuses variables that could make an allowed command run another program. */
 export function refuseVariables(
   source: keyof typeof sources,
   env: Readonly<Record<string, unknown>>,
@@ -67,10 +60,7 @@ function decideArgv(allowlist: readonly string[], argv: readonly string[]): Deci
   return { allowed: false, reason, ...(canBeWord(name) ? { needs: name } : {}) }
 }
 
-/**
- * Allows a shell string only if an entry permits a shell with an arbitrary script, because a shell string can
- * run any command.
- */
+/** A shell string can run any command, so an entry must permit a shell with an arbitrary script. */
 function decideShellString(allowlist: readonly string[]): Decision {
   const entry = allowlist.find((entry) => {
     const [name = '', ...rest] = wordsOf(entry)
@@ -90,7 +80,6 @@ function decideShellString(allowlist: readonly string[]): Decision {
   }
 }
 
-/** Whether an entry matches the start of an argument list. Further arguments may follow. */
 function matches(entry: string, argv: readonly string[]): boolean {
   const words = wordsOf(entry)
   if (words.length > argv.length) return false
@@ -120,10 +109,7 @@ const runners = namesOf(
     'sudo doas su runuser setpriv chroot unshare nsenter flock strace ltrace gdb parallel entr ssh rsync ' +
     'make gmake cmake ninja just npx pnpx bunx systemd-run start-stop-daemon run-parts ld.so',
 )
-/**
- * Commands with options that run other commands. An allowlist entry cannot exclude options that follow its
- * own words.
- */
+/** Their options can run other commands, and an entry cannot exclude options that follow its own words. */
 const runnersByOptions = namesOf(
   'tar zip sed vi vim nvim ex ed emacs nano less more man gcc cc c++ sqlite3 psql mysql openssl tcpdump sort split',
 )

@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import { Scope } from './api-keys.ts'
-import { cursorOf, family, listOf, Page, Time } from './endpoint.ts'
+import { cursorOf, family, listOf, Page, reading, Time } from './endpoint.ts'
 
 const Account = z
   .object({
@@ -9,16 +9,16 @@ const Account = z
     created_at: Time,
     api_key: z
       .object({ id: z.string(), scope: Scope })
-      .meta({ description: 'The API key that authenticated this request' }),
+      .describe('The API key that authenticated this request'),
     usage: z.object({
-      month: z.string().meta({ description: 'The month in UTC, such as 2026-11' }),
+      month: z.string().describe('The month in UTC, such as 2026-11'),
       milliseconds: z.int(),
       sandbox_hours: z.number(),
-      limit: z.number().meta({ description: 'Maximum number of sandbox-hours per month' }),
+      limit: z.number().describe('Maximum number of sandbox-hours per month'),
     }),
     concurrent: z.object({ active: z.int(), limit: z.int() }),
     limits: z.object({
-      sandbox_seconds: z.int().meta({ description: 'Maximum TTL of a sandbox, in seconds' }),
+      sandbox_seconds: z.int().describe('Maximum TTL of a sandbox, in seconds'),
       sandbox_ops_per_minute: z.int(),
       sandbox_lifecycle_per_minute: z.int(),
     }),
@@ -28,21 +28,21 @@ export type Account = z.infer<typeof Account>
 
 const SandboxUsage = z
   .object({
-    id: z.string().meta({ description: 'The id of the sandbox' }),
+    id: z.string().describe('The id of the sandbox'),
     name: z.string().nullable(),
     created_at: Time,
     ready_at: Time.nullable(),
     destroyed_at: Time.nullable(),
-    milliseconds: z.int().meta({ description: 'Time billed in the month, in milliseconds' }),
+    milliseconds: z.int().describe('Time billed in the month, in milliseconds'),
     seconds: z.number(),
   })
   .meta({ id: 'SandboxUsage' })
 export type SandboxUsage = z.infer<typeof SandboxUsage>
 
-export const Month = z
+const Month = z
   .string()
   .regex(/^20\d\d-(0[1-9]|1[0-2])$/, 'must be a month such as 2026-11')
-  .meta({ description: 'A month in UTC. The default is the current month' })
+  .describe('A month in UTC. The default is the current month')
 
 export const account = family({
   getAccount: {
@@ -50,11 +50,8 @@ export const account = family({
     method: 'GET',
     path: '/v1/account',
     example: { client: 'sandlot whoami' },
-    credential: 'key',
-    scope: 'run',
-    bucket: 'reads',
+    ...reading,
     reply: Account,
-    errors: [],
   },
   getUsage: {
     summary:
@@ -62,17 +59,12 @@ export const account = family({
     method: 'GET',
     path: '/v1/account/usage',
     example: { query: { month: '2026-11' }, client: 'sandlot whoami --usage --month 2026-11' },
-    credential: 'key',
-    scope: 'run',
-    bucket: 'reads',
+    ...reading,
     query: Page.extend({ month: Month.optional(), cursor: cursorOf(/^\d{1,13}-sbx_[0-9a-z]{26}$/) }),
     reply: listOf(SandboxUsage).extend({
       month: z.string(),
-      as_of: Time.meta({
-        description: 'The time up to which running sandboxes are billed. It is the same on all pages',
-      }),
+      as_of: Time.describe('The time up to which running sandboxes are billed. It is the same on all pages'),
       total: z.object({ milliseconds: z.int(), sandbox_hours: z.number() }),
     }),
-    errors: [],
   },
 })

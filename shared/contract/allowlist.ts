@@ -1,13 +1,10 @@
 import * as z from 'zod'
-import { family } from './endpoint.ts'
+import { changing, family, reading } from './endpoint.ts'
 import { ExecRequest } from './exec.ts'
 import { limits } from './limits.ts'
 import { characters } from './texts.ts'
 
-/**
- * An allowlist entry: a command and its first arguments, with whitespace normalized to single spaces. `*`
- * matches any single argument.
- */
+/** Whitespace is normalized to single spaces. `*` matches any single argument. */
 const Entry = characters(z.string(), 0, limits.allowlist.characters)
   .regex(/\S/, 'must name a command')
   .regex(/^(?:\t|[^\p{C}\p{Zl}\p{Zp}])*$/u, 'must be a single line without control characters')
@@ -17,24 +14,22 @@ const Entry = characters(z.string(), 0, limits.allowlist.characters)
     'contains a * inside a word; a * must be a separate word and matches one argument',
   )
   .transform((text) => text.trim().replace(/[ \t]+/g, ' '))
-  .meta({
-    description: 'A command and its required first arguments, such as `git status` or `npm run *`',
-  })
+  .describe('A command and its required first arguments, such as `git status` or `npm run *`')
 
 const Allowlist = z
   .object({
     commands: z
       .array(z.string())
       .nullable()
-      .meta({ description: 'The allowed commands; null if every command is allowed' }),
+      .describe('The allowed commands; null if every command is allowed'),
     warnings: z
       .array(z.object({ entry: z.string(), message: z.string() }))
-      .meta({ description: 'Entries that allow a command that can itself run other commands' }),
-    refusals: z.array(z.object({ day: z.iso.date(), count: z.int() })).meta({
-      description:
-        `Number of refused commands per day (UTC) in the last ${limits.refusalDays} days. Days without ` +
-        'refusals are omitted',
-    }),
+      .describe('Entries that allow a command that can itself run other commands'),
+    refusals: z
+      .array(z.object({ day: z.iso.date(), count: z.int() }))
+      .describe(
+        `Number of refused commands per day (UTC) in the last ${limits.refusalDays} days. Days without refusals are omitted`,
+      ),
   })
   .meta({ id: 'Allowlist' })
 export type Allowlist = z.infer<typeof Allowlist>
@@ -42,11 +37,8 @@ export type Allowlist = z.infer<typeof Allowlist>
 const AllowlistDecision = z
   .object({
     allowed: z.boolean(),
-    entry: z
-      .string()
-      .nullable()
-      .meta({ description: 'The entry that allows the command; null if there is no allowlist' }),
-    reason: z.string().nullable().meta({ description: 'The reason why the command would be refused' }),
+    entry: z.string().nullable().describe('The entry that allows the command; null if there is no allowlist'),
+    reason: z.string().nullable().describe('The reason why the command would be refused'),
   })
   .meta({ id: 'AllowlistDecision' })
 export type AllowlistDecision = z.infer<typeof AllowlistDecision>
@@ -57,11 +49,8 @@ export const allowlist = family({
     method: 'GET',
     path: '/v1/allowlist',
     example: { client: 'sandlot allowlist get' },
-    credential: 'key',
-    scope: 'run',
-    bucket: 'reads',
+    ...reading,
     reply: Allowlist,
-    errors: [],
   },
   setAllowlist: {
     summary:
@@ -73,19 +62,16 @@ export const allowlist = family({
       body: { commands: ['git status', 'npm run *'] },
       client: "sandlot allowlist set 'git status' 'npm run *'",
     },
-    credential: 'key',
-    scope: 'full',
-    bucket: 'changes',
+    ...changing,
     bodyBytes: 256 * 1024,
     body: z.strictObject({
       commands: z
         .array(Entry)
         .max(limits.allowlist.entries)
         .transform((entries) => [...new Set(entries)])
-        .meta({ description: 'The allowed commands. An empty list allows no commands' }),
+        .describe('The allowed commands. An empty list allows no commands'),
     }),
     reply: Allowlist,
-    errors: [],
   },
   clearAllowlist: {
     summary: 'Remove the command allowlist, so that every command is allowed',
@@ -93,11 +79,8 @@ export const allowlist = family({
     path: '/v1/allowlist',
     repeat: 'yes',
     example: { client: 'sandlot allowlist clear' },
-    credential: 'key',
-    scope: 'full',
-    bucket: 'changes',
+    ...changing,
     status: 204,
-    errors: [],
   },
   checkAllowlist: {
     summary: 'Check whether the allowlist permits a command, without running the command',
@@ -105,12 +88,9 @@ export const allowlist = family({
     path: '/v1/allowlist/check',
     repeat: 'yes',
     example: { body: { command: ['git', 'push'] }, client: 'sandlot allowlist check -- git push' },
-    credential: 'key',
-    scope: 'run',
-    bucket: 'reads',
+    ...reading,
     bodyBytes: limits.bodyBytes,
     body: z.strictObject({ command: ExecRequest.shape.command }),
     reply: AllowlistDecision,
-    errors: [],
   },
 })

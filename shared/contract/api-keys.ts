@@ -5,11 +5,11 @@ import { Name } from './texts.ts'
 
 export const apiKeyPrefix = 'sandlot_live_'
 
-/** Scope of an API key. The scopes are explained in endpoint.ts. */
-export const Scope = z.enum(['full', 'run']).meta({
-  description:
+export const Scope = z
+  .enum(['full', 'run'])
+  .describe(
     '`full` allows every request. `run` allows commands, files and sandboxes, but no changes to the allowlist or secrets',
-})
+  )
 
 const ApiKey = z
   .object({
@@ -19,13 +19,13 @@ const ApiKey = z
     last_four: z.string(),
     created_at: Time,
     expires_at: Time.nullable(),
-    last_used_at: Time.nullable().meta({ description: 'When the key was last used, accurate to the minute' }),
+    last_used_at: Time.nullable().describe('When the key was last used, accurate to the minute'),
   })
   .meta({ id: 'ApiKey' })
 export type ApiKey = z.infer<typeof ApiKey>
 
 const NewApiKey = ApiKey.omit({ last_used_at: true })
-  .extend({ key: z.string().meta({ description: 'The secret key. It is returned only once' }) })
+  .extend({ key: z.string().describe('The secret key. It is returned only once') })
   .meta({ id: 'NewApiKey' })
 export type NewApiKey = z.infer<typeof NewApiKey>
 
@@ -56,7 +56,6 @@ export const apiKeys = family({
     bucket: 'reads',
     query: Page,
     reply: listOf(ApiKey),
-    errors: [],
   },
   revokeApiKey: {
     summary: 'Revoke an API key',
@@ -87,7 +86,7 @@ export const apiKeys = family({
           .min(0)
           .max(limits.overlapSeconds.max)
           .default(limits.overlapSeconds.default)
-          .meta({ description: 'How long the old key remains valid, in seconds. 0 revokes it immediately' }),
+          .describe('How long the old key remains valid, in seconds. 0 revokes it immediately'),
       })
       .prefault({}),
     reply: NewApiKey,

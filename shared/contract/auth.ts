@@ -3,13 +3,9 @@ import { family, Time } from './endpoint.ts'
 import { limits } from './limits.ts'
 import { characters } from './texts.ts'
 
-/** Addresses that differ only in case or surrounding whitespace belong to the same account. */
 export const normaliseEmail = (text: string) => text.trim().toLowerCase()
 
-/**
- * Size limit of a sign-up or login body, in bytes. The longest address and password fit, even if JSON escapes
- * every character.
- */
+/** Large enough for the longest address and password, even if JSON escapes every character. */
 const bodyBytes = 16 * 1024
 
 const address = z.regexes.email.source.slice(1, -1)
@@ -19,14 +15,11 @@ const Email = z
   .max(limits.emailCharacters, { abort: true })
   .regex(new RegExp(`^\\s*${address}\\s*$`), 'is not an email address')
   .transform(normaliseEmail)
-  .meta({ description: 'An email address. Case and surrounding whitespace are ignored' })
+  .describe('An email address. Case and surrounding whitespace are ignored')
 
 const { min, max } = limits.passwordCharacters
 const Password = characters(z.string(), min, max)
-/**
- * An existing password. It may be shorter than the minimum for new passwords, which may have been lower when
- * it was set.
- */
+/** May be shorter than a new password, because the minimum may have been lower when the password was set. */
 const PresentPassword = characters(z.string(), 0, max)
 
 const AccountSummary = z.object({ id: z.string(), email: z.string(), created_at: Time })
@@ -34,12 +27,11 @@ const AccountSummary = z.object({ id: z.string(), email: z.string(), created_at:
 const Session = z
   .object({
     account: AccountSummary,
-    token: z.string().meta({
-      description:
-        'A JWT for the routes that manage the account, its API keys, its password and its sessions',
-    }),
+    token: z
+      .string()
+      .describe('A JWT for the routes that manage the account, its API keys, its password and its sessions'),
     token_type: z.literal('Bearer'),
-    expires_in: z.int().meta({ description: 'Lifetime of the token, in seconds' }),
+    expires_in: z.int().describe('Lifetime of the token, in seconds'),
   })
   .meta({ id: 'Session' })
 export type Session = z.infer<typeof Session>
@@ -132,6 +124,5 @@ export const sessions = family({
     credential: 'token',
     bucket: 'changes',
     status: 204,
-    errors: [],
   },
 })

@@ -22,10 +22,7 @@ export const Range = z
   )
   .optional()
 
-/**
- * A write accepts only `If-None-Match: *`. To replace a known file, a client sends the file's SHA-256 hash in
- * `If-Match`.
- */
+/** To replace a known file, a client sends the file's SHA-256 hash in `If-Match` instead. */
 export const OnlyNew = z
   .enum(['*'], {
     error:

@@ -1,8 +1,6 @@
 /**
- * Declares endpoints: the route of each endpoint and the schemas of its request and response.
- *
- * A schema limits the length of a string before any check that takes more than linear time. A test sends the
- * worst case to each field of each route.
+ * Declares the route of each endpoint and the schemas of its request and response. A schema limits the length
+ * of a string before any check that takes more than linear time (test/hostile/texts.test.ts).
  */
 import * as z from 'zod'
 import type { ErrorCode } from './errors.ts'
@@ -10,9 +8,7 @@ import { whole } from './texts.ts'
 
 export type Credential = 'none' | 'token' | 'key'
 /**
- * The rate limit bucket of a request. Each account has its own buckets, as does each client address for
- * unauthenticated requests.
- *
+ * The rate limit bucket of a request, one for each account or, without authentication, each client address.
  * Each API process counts `reads` and `changes` separately, so these buckets do not need Redis. A login also
  * takes a token from the bucket of its email address (`login_account`).
  */
@@ -27,9 +23,6 @@ export type Bucket =
   | 'reads'
   | 'changes'
 
-/**
- * The scope of an API key. `run` allows commands, files and sandboxes. `full` also allows all other requests.
- */
 export type Scope = 'full' | 'run'
 
 /**
@@ -41,10 +34,10 @@ export type Scope = 'full' | 'run'
  *   changed whether the condition holds.
  * - `no`: never.
  */
-export type Repeat = 'yes' | 'gone' | 'keyed' | 'plain' | 'no'
+type Repeat = 'yes' | 'gone' | 'keyed' | 'plain' | 'no'
 
 /** A sample request. In generated samples, shell variables replace the ids in the path. */
-export interface Example {
+interface Example {
   params?: Readonly<Record<string, string>>
   query?: Readonly<Record<string, string>>
   headers?: Readonly<Record<string, string>>
@@ -58,12 +51,10 @@ export interface Example {
 interface Declared {
   summary: string
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
-  /** Path of the route. `:name` is a path parameter. */
   path: `/${string}`
   repeat?: Repeat
   example: Example
   credential: Credential
-  /** Minimum scope of the API key. */
   scope?: Scope
   bucket: Bucket
   /** Status of a successful response. The default is 200. */
@@ -78,7 +69,7 @@ interface Declared {
   /** Schema of the request headers that the route reads, with lower-case names. */
   headers?: z.ZodObject
   reply?: z.ZodType
-  /** Set if the request body is a stream of bytes of any length instead of JSON. */
+  /** The request body is a stream of bytes of any length instead of JSON. */
   rawBody?: true
   /** Media type of a response that is not JSON, or `websocket`. */
   rawReply?: 'application/octet-stream' | 'text/event-stream' | 'text/html' | 'websocket'
@@ -86,57 +77,58 @@ interface Declared {
   alsoReply?: 'text/event-stream'
   /** A second success status, such as 202 if processing continues in the background. */
   alsoStatus?: 202
-  /** Set if the status is 200 when the resource already exists. */
+  /** The status is 200 if the resource already exists. */
   alsoFound?: true
-  /** Set if the response with the status `alsoStatus` has no body. */
+  /** The response with the status `alsoStatus` has no body. */
   alsoEmpty?: true
-  /**
-   * Descriptions of error statuses whose body is JSON defined by another protocol, not a problem document.
-   */
+  /** Descriptions of errors whose body is defined by another protocol, not a problem document. */
   refusals?: Readonly<Record<number, string>>
-  /** Error codes specific to this route. api/http/responses.ts adds the error codes that all routes share. */
-  errors: readonly ErrorCode[]
+  /** Error codes of this route, in addition to those that all routes share (api/http/responses.ts). */
+  errors?: readonly ErrorCode[]
 }
 
 /**
- * Requires a scope for each route that accepts API keys, so that no route is open to `run` keys by oversight.
+ * Each route that accepts API keys must declare a scope, so that no route is open to `run` keys by oversight.
  */
 type WithScope = { credential: 'key'; scope: Scope } | { credential: Exclude<Credential, 'key'> }
 
-/** Requires `repeat` for every method except GET, so that no request is retried by oversight. */
+/** Every method except GET must declare `repeat`, so that no request is retried by oversight. */
 type WithRepeat = { method: 'GET' } | { method: Exclude<Declared['method'], 'GET'>; repeat: Repeat }
 
-export type Endpoint = Omit<Declared, 'status' | 'repeat'> & {
+export type Endpoint = Omit<Declared, 'status' | 'repeat' | 'errors'> & {
   name: string
   status: 101 | 200 | 201 | 204
   repeat: Repeat
+  errors: readonly ErrorCode[]
 }
 
-/** Adds names and defaults to the endpoints of one file. */
 export const family = <const All extends Record<string, Declared & WithScope & WithRepeat>>(all: All) =>
   Object.fromEntries<unknown>(
-    Object.entries(all).map(([name, declared]) => [name, { status: 200, repeat: 'yes', ...declared, name }]),
-  ) as { [Name in keyof All]: All[Name] & Pick<Endpoint, 'status' | 'repeat'> & { name: Name } }
+    Object.entries(all).map(([name, declared]) => [
+      name,
+      { status: 200, repeat: 'yes', errors: [], ...declared, name },
+    ]),
+  ) as { [Name in keyof All]: All[Name] & Pick<Endpoint, 'status' | 'repeat' | 'errors'> & { name: Name } }
+
+/** Routes that read the account's data. */
+export const reading = { credential: 'key', scope: 'run', bucket: 'reads' } as const
+/** Routes that change the account's policies. */
+export const changing = { credential: 'key', scope: 'full', bucket: 'changes' } as const
 
 export type Input<T> = T extends z.ZodType ? z.output<T> : undefined
-/** The input before parsing. Fields with a default are optional. */
 export type ClientInput<T> = T extends z.ZodType ? z.input<T> : undefined
 
-/** A timestamp in responses: RFC 3339 in UTC with milliseconds, as returned by JavaScript's `toISOString`. */
-export const Time = z.iso.datetime({ precision: 3 }).meta({ description: 'An RFC 3339 timestamp in UTC' })
+/** A timestamp in responses, as returned by `toISOString`. */
+export const Time = z.iso.datetime({ precision: 3 }).describe('An RFC 3339 timestamp in UTC')
 
-/**
- * A timestamp in requests. Only years that RFC 3339 and PostgreSQL can represent in every time zone are
- * allowed.
- */
+/** A timestamp in requests. PostgreSQL and RFC 3339 can represent these years in every time zone. */
 export const Moment = z.iso
   .datetime({ offset: true })
   .regex(/:\d\d:/, 'must contain seconds')
   .regex(/^([2-8]|9(?!999))/, 'must be in the years 2000 to 9998')
   .max(128)
-  .meta({ description: 'An RFC 3339 timestamp in the years 2000 to 9998' })
+  .describe('An RFC 3339 timestamp in the years 2000 to 9998')
 
-/** An id: a prefix for the kind of object, an underscore and a ULID. */
 const idPattern = /^[a-z]+_[0-9a-z]{26}$/
 export const Id = z.string().regex(idPattern)
 
@@ -147,14 +139,16 @@ export const idempotencyKey = (description: string) =>
     .string()
     .regex(/^[\x21-\x7e]{1,255}$/, 'must be 1 to 255 printable ASCII characters')
     .optional()
-    .meta({ description })
+    .describe(description)
 
 export const Switch = z.enum(['true', 'false']).optional()
 
 export const cursorOf = (pattern: RegExp) =>
-  z.string().regex(pattern, 'must be the next_cursor of the previous page').optional().meta({
-    description: '`next_cursor` of the previous page',
-  })
+  z
+    .string()
+    .regex(pattern, 'must be the next_cursor of the previous page')
+    .optional()
+    .describe('`next_cursor` of the previous page')
 
 export const Page = z.strictObject({
   limit: whole(1, 100).default(20),

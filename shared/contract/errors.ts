@@ -1,7 +1,4 @@
-/**
- * HTTP status and title of each error code. The client loads this file to map codes to exit statuses, so the
- * file imports no schemas.
- */
+/** The client loads this file to map codes to exit statuses, so the file imports no schemas. */
 
 export const errors = {
   invalid_request: { status: 400, title: 'Invalid request' },

@@ -1,12 +1,11 @@
 import type { ExecOutcome } from './exec.ts'
-import { readJsonEvents } from './server-sent-events.ts'
 
 export interface OutputOffset {
   stdout: number
   stderr: number
 }
 
-export type OutputData = { text: string } | { base64: string }
+type OutputData = { text: string } | { base64: string }
 
 export type ExecEvent = { id: string } & (
   | { event: 'start'; data: { id: string; pid: number | null } }
@@ -15,20 +14,15 @@ export type ExecEvent = { id: string } & (
   | { event: 'exit'; data: ExecOutcome }
 )
 
-/** Reason for killing a command: no client was connected during its grace period. */
+/** Why a command was killed: no client was connected during its grace period. */
 export const clientDisconnected = 'its client disconnected'
 
-export const readExecEvents = readJsonEvents<ExecEvent>
-
-/**
- * Stream numbers. The first byte of a binary WebSocket frame identifies the stream to which the remaining
- * bytes belong.
- */
+/** The first byte of a binary WebSocket frame, which identifies the stream of the remaining bytes. */
 export const frameStreams = { stdout: 1, stderr: 2 } as const
 
 export const eventIdOf = ({ stdout, stderr }: OutputOffset): string => `${stdout}-${stderr}`
 
-/** Returns the output offset in an event id. A missing or malformed id stands for the start of the output. */
+/** A missing or malformed event id stands for the start of the output. */
 export function offsetOf(eventId: string | undefined): OutputOffset {
   const [, stdout = 0, stderr = 0] = /^(\d+)-(\d+)$/.exec(eventId ?? '') ?? []
   return { stdout: Number(stdout), stderr: Number(stderr) }

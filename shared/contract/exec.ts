@@ -2,16 +2,23 @@ import * as z from 'zod'
 import { Range } from './conditions.ts'
 import { ById, family, Id, idempotencyKey, listOf, Page, Switch, Time } from './endpoint.ts'
 import { limits } from './limits.ts'
-import { bytes, bytesOf, Content, Environment, pathBytes, Text, whole, withMaxBytes } from './texts.ts'
+import {
+  base64Pattern,
+  bytes,
+  bytesOf,
+  Content,
+  Environment,
+  isBase64,
+  pathBytes,
+  Text,
+  whole,
+  withMaxBytes,
+} from './texts.ts'
 
 const argument = (min: number) => bytes(Text, min, limits.argumentBytes)
 
-/** Reasons why a command never ran. */
-export const startErrors = ['not_found', 'not_executable', 'no_such_directory'] as const
+const startErrors = ['not_found', 'not_executable', 'no_such_directory'] as const
 export type StartError = (typeof startErrors)[number]
-
-/** Checks only the characters. A pattern that also checks the length takes 100 ms for 1 MiB. */
-const base64 = /^[A-Za-z0-9+/]*={0,2}$/
 
 const execStatuses = ['exited', 'signaled', 'timed_out', 'killed', 'lost', 'running'] as const
 
@@ -32,60 +39,54 @@ export const ExecRequest = z
       }),
     cwd: bytes(Text, 1, pathBytes)
       .optional()
-      .meta({
-        description:
-          'Working directory, absolute or relative to /workspace. The default is /workspace, or / if /workspace ' +
-          'cannot be entered, as reported in `reason`',
-      }),
+      .describe(
+        'Working directory, absolute or relative to /workspace. The default is /workspace, or / if /workspace cannot be entered, as reported in `reason`',
+      ),
     env: Environment.optional(),
-    stdin: Content.optional().meta({ description: 'UTF-8 text' }),
+    stdin: Content.optional().describe('UTF-8 text'),
     stdin_base64: z
       .string()
-      .regex(base64, 'must be base64')
-      .refine((text) => text.length % 4 === 0, 'must be base64 with padding')
+      .refine(isBase64, 'must be base64')
       .optional()
       .meta({
         description: 'Bytes in base64, in place of `stdin`',
         contentEncoding: 'base64',
-        pattern: '^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$',
+        pattern: base64Pattern,
         examples: ['iVBORw0KGgo='],
       }),
     output_encoding: z
       .enum(['utf-8', 'base64'])
       .optional()
-      .meta({
-        description:
-          'How results of this command contain stdout and stderr. The default is utf-8. base64 keeps bytes that are not ' +
-          'UTF-8. Events are not affected',
-      }),
-    timeout_ms: z.int().min(1).optional().meta({
-      description:
+      .describe(
+        'How results of this command contain stdout and stderr. The default is utf-8. base64 keeps bytes that are not UTF-8. Events are not affected',
+      ),
+    timeout_ms: z
+      .int()
+      .min(1)
+      .optional()
+      .describe(
         'Maximum run time, in milliseconds. It cannot exceed the remaining lifetime of the sandbox, which is also the default for streamed, background and interactive commands. For other commands, the default is 60000',
-    }),
+      ),
     background: z
       .boolean()
       .optional()
-      .meta({ description: 'Return 202 and the command id without waiting for the command' }),
+      .describe('Return 202 and the command id without waiting for the command'),
     grace_ms: z
       .int()
       .min(0)
       .max(limits.graceMs.max)
       .optional()
-      .meta({
-        description:
-          'How long, in milliseconds, a foreground command keeps running after its client has disconnected. The ' +
-          'default is 2000. If set for a background command without tty, the command is killed when no event stream ' +
-          'or attachment has been open for this long, counted from its start or the last disconnect. By default, ' +
-          'background commands need no client',
-      }),
+      .describe(
+        'How long, in milliseconds, a foreground command keeps running after its client has disconnected. The default is 2000. If set for a background command without tty, the command is killed when no event stream or attachment has been open for this long, counted from its start or the last disconnect. By default, background commands need no client',
+      ),
     tty: z
       .boolean()
       .optional()
-      .meta({ description: 'Run the command in a terminal to which clients can attach. Implies background' }),
+      .describe('Run the command in a terminal to which clients can attach. Implies background'),
     reveal: z
       .boolean()
       .optional()
-      .meta({ description: 'Show the values of secrets in the output instead of `[secret NAME]`' }),
+      .describe('Show the values of secrets in the output instead of `[secret NAME]`'),
     rows: z.int().min(1).max(1000).optional(),
     columns: z.int().min(1).max(1000).optional(),
   })
@@ -107,16 +108,13 @@ export const ExecResult = z
     pid: z
       .int()
       .nullable()
-      .meta({ description: "Process ID in the sandbox's own PID namespace; null if it is not known" }),
-    status: z.enum(execStatuses).meta({
-      description:
-        'exited and signaled mean that the exit status was observed. lost means that it was not observed, because a ' +
-        'connection failed or something in the sandbox ended the shell that waits for the command',
-    }),
-    exit_code: z
-      .int()
-      .nullable()
-      .meta({ description: 'The exit code; null unless the command exited normally' }),
+      .describe("Process ID in the sandbox's own PID namespace; null if it is not known"),
+    status: z
+      .enum(execStatuses)
+      .describe(
+        'exited and signaled mean that the exit status was observed. lost means that it was not observed, because a connection failed or something in the sandbox ended the shell that waits for the command',
+      ),
+    exit_code: z.int().nullable().describe('The exit code; null unless the command exited normally'),
     signal: z.string().nullable(),
     start_error: z
       .enum(startErrors)
@@ -132,34 +130,32 @@ export const ExecResult = z
     stderr: z.string(),
     stdout_bytes: z
       .int()
-      .meta({ description: 'Number of bytes that the command printed, including bytes omitted from stdout' }),
+      .describe('Number of bytes that the command printed, including bytes omitted from stdout'),
     stderr_bytes: z.int(),
-    truncated: z.boolean().meta({
-      description:
+    truncated: z
+      .boolean()
+      .describe(
         'Whether stdout or stderr is incomplete because its middle was omitted or its end was not received',
-    }),
-    lossy: z.boolean().meta({
-      description:
+      ),
+    lossy: z
+      .boolean()
+      .describe(
         'Whether stdout or stderr contains \ufffd in place of bytes that are not UTF-8. …/output returns the raw bytes',
-    }),
+      ),
     output_encoding: z
       .enum(['utf-8', 'base64'])
-      .meta({ description: 'The encoding of stdout and stderr, as requested when the command was started' }),
+      .describe('The encoding of stdout and stderr, as requested when the command was started'),
     started_at: Time,
     duration_ms: z.number(),
     reason: z
       .string()
       .nullable()
-      .meta({
-        description:
-          "For a killed command, the sandbox's destroy_reason or another explanation. For a lost command, the reason " +
-          'why its exit status was not observed. For any other command, a note that it ran in / because /workspace ' +
-          'could not be entered, or that the end of its stderr was not received',
-      }),
+      .describe(
+        "For a killed command, the sandbox's destroy_reason or another explanation. For a lost command, the reason why its exit status was not observed. For any other command, a note that it ran in / because /workspace could not be entered, or that the end of its stderr was not received",
+      ),
   })
   .meta({ id: 'ExecResult' })
 export type ExecResult = z.infer<typeof ExecResult>
-/** A result without its output, as stored in events and database rows. */
 export type ExecOutcome = Omit<ExecResult, 'stdout' | 'stderr' | 'lossy' | 'output_encoding'>
 
 /** Credential, scope and rate limit bucket of all routes that operate inside a sandbox. */
@@ -175,7 +171,6 @@ export const insideErrors = [
 const ByExec = z.object({ id: Id, exec_id: Id })
 const execErrors = [...insideErrors, 'exec_not_found'] as const
 
-/** An item in the list of commands. */
 export const ExecSummary = ExecResult.omit({
   stdout: true,
   stderr: true,
@@ -183,9 +178,7 @@ export const ExecSummary = ExecResult.omit({
   output_encoding: true,
 })
   .extend({
-    command: z
-      .string()
-      .meta({ description: 'The command as one line, truncated to a few hundred characters' }),
+    command: z.string().describe('The command as one line, truncated to a few hundred characters'),
     background: z.boolean(),
     tty: z.boolean(),
   })
@@ -222,10 +215,7 @@ export const exec = family({
       'idempotency-key': idempotencyKey(
         'A retry with the same key attaches to the command that the first request started',
       ),
-      accept: z
-        .string()
-        .optional()
-        .meta({ description: '`text/event-stream` streams the events of the command' }),
+      accept: z.string().optional().describe('`text/event-stream` streams the events of the command'),
     }),
     bodyBytes: limits.bodyBytes,
     forLargerBody: 'Send longer stdin with POST exec/:exec_id/stdin, and longer scripts with PUT files/raw.',
@@ -268,7 +258,7 @@ export const exec = family({
         .string()
         .regex(/^\d{1,16}-\d{1,16}$/, 'must be the id of an event')
         .optional()
-        .meta({ description: 'The id of the last received event. The stream resumes after this event' }),
+        .describe('The id of the last received event. The stream resumes after this event'),
     }),
     rawReply: 'text/event-stream',
     errors: execErrors,
@@ -282,14 +272,14 @@ export const exec = family({
     ...inside,
     params: ByExec,
     query: z.strictObject({
-      offset: whole(0).optional().meta({
-        description: 'Position of the first byte. The default is the end of the data written so far',
-      }),
-      eof: Switch.meta({ description: '`true` closes stdin after the bytes of this request' }),
+      offset: whole(0)
+        .optional()
+        .describe('Position of the first byte. The default is the end of the data written so far'),
+      eof: Switch.describe('`true` closes stdin after the bytes of this request'),
     }),
     rawBody: true,
     reply: z.object({
-      offset: z.int().meta({ description: 'Position at which the next write must start' }),
+      offset: z.int().describe('Position at which the next write must start'),
       eof: z.boolean(),
     }),
     errors: [...execErrors, 'exec_finished', 'stdin_offset_conflict'],

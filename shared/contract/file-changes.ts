@@ -1,4 +1,3 @@
-/** The endpoints that create directories, and move, remove and change the mode of files. */
 import * as z from 'zod'
 import { ById, family } from './endpoint.ts'
 import { inside } from './exec.ts'
@@ -22,15 +21,12 @@ export const fileChanges = family({
     status: 201,
     params: ById,
     body: aboutFile({
-      exist_ok: z
-        .boolean()
-        .default(false)
-        .meta({ description: 'Succeed if the directory exists. It keeps its mode' }),
-      mode: Mode.optional().meta({ description: 'Mode of the new directory. The default is 755' }),
+      exist_ok: z.boolean().default(false).describe('Succeed if the directory exists. It keeps its mode'),
+      mode: Mode.optional().describe('Mode of the new directory. The default is 755'),
     }).meta(hasName),
     reply: z.object({
       ...located,
-      created: z.boolean().meta({ description: 'Whether this request created the directory' }),
+      created: z.boolean().describe('Whether this request created the directory'),
     }),
     errors: writeErrors,
   },
@@ -46,19 +42,19 @@ export const fileChanges = family({
     ...inside,
     params: ById,
     body: aboutFile({
-      to: Path.optional().meta({ description: 'The new path, absolute or relative to /workspace' }),
+      to: Path.optional().describe('The new path, absolute or relative to /workspace'),
       to_base64: PathBase64.optional(),
       overwrite: z
         .boolean()
         .default(false)
-        .meta({ description: 'Replace an existing file at the new path. A directory is never replaced' }),
+        .describe('Replace an existing file at the new path. A directory is never replaced'),
     })
       .refine(({ to, to_base64 }) => (to === undefined) !== (to_base64 === undefined), {
         path: ['to'],
         message: 'or to_base64 is required, but not both',
       })
       .meta({ allOf: [isNamed, isTargetNamed] }),
-    reply: z.object(located).meta({ description: 'The new path' }),
+    reply: z.object(located).describe('The new path'),
     errors: changeErrors,
   },
   removeFile: {
@@ -70,15 +66,12 @@ export const fileChanges = family({
     ...inside,
     params: ById,
     body: aboutFile({
-      recursive: z
-        .boolean()
-        .default(false)
-        .meta({ description: 'Also remove a directory and everything in it' }),
-      missing_ok: z.boolean().default(false).meta({ description: 'Succeed if the path does not exist' }),
+      recursive: z.boolean().default(false).describe('Also remove a directory and everything in it'),
+      missing_ok: z.boolean().default(false).describe('Succeed if the path does not exist'),
     }).meta(hasName),
     reply: z.object({
       ...located,
-      removed: z.boolean().meta({ description: 'false if the path did not exist' }),
+      removed: z.boolean().describe('false if the path did not exist'),
     }),
     errors: changeErrors,
   },

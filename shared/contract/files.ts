@@ -4,28 +4,18 @@ import { ById, family, Switch, Time } from './endpoint.ts'
 import { inside, insideErrors } from './exec.ts'
 import { grepSyntax } from './grep-pattern.ts'
 import { limits } from './limits.ts'
-import {
-  aboutFile,
-  hasName,
-  isNamed,
-  isNamedOnce,
-  letter,
-  located,
-  named,
-  notBoth,
-  oneNameAtMost,
-} from './paths.ts'
-import { Content, characters, Text, whole } from './texts.ts'
+import { aboutFile, hasName, isNamed, isNamedOnce, located, named, notBoth, oneNameAtMost } from './paths.ts'
+import { base64Pattern, Content, characters, isBase64, Text, whole } from './texts.ts'
 
 const NamesBase64 = z.record(z.string(), z.string()).optional()
-/** A glob pattern. After expanding braces, the worker repeats these checks for each alternative. */
+/** The worker repeats these checks for each alternative of expanded braces. */
 const Glob = characters(Text, 0, limits.globCharacters)
   .regex(/^(?!\/)/, 'must be relative to `path`')
   .regex(/^(?!([\s\S]*\/)?\.\.(\/|$))/, 'must not contain `..`; set `path` to the directory to search')
   .regex(/(^|\/)(?!\.?(\/|$))/, 'must name a file or directory')
   .meta({ minLength: 1 })
 export const Mode = z.string().regex(/^0?[0-7]{3}$/, 'must be three octal digits, such as 644')
-export const readErrors = [...insideErrors, 'file_not_found', 'is_directory', 'permission_denied'] as const
+const readErrors = [...insideErrors, 'file_not_found', 'is_directory', 'permission_denied'] as const
 export const writeErrors = [
   ...insideErrors,
   'file_exists',
@@ -35,26 +25,21 @@ export const writeErrors = [
   'disk_full',
 ] as const
 const shown = {
-  start_line: whole(1).optional().meta({ description: 'First line to return, starting at 1' }),
-  end_line: whole(1)
-    .optional()
-    .meta({ description: 'Last line to return. A number below start_line selects no lines' }),
+  start_line: whole(1).optional().describe('First line to return, starting at 1'),
+  end_line: whole(1).optional().describe('Last line to return. A number below start_line selects no lines'),
 }
 const Sha256 = z.string().regex(/^[0-9a-f]{64}$/)
 
 export const FileView = z
   .object({
     ...located,
-    size: z.int().meta({ description: 'Size of the complete file, in bytes' }),
+    size: z.int().describe('Size of the complete file, in bytes'),
     content: z.string(),
     encoding: z
       .enum(['utf-8', 'base64'])
-      .meta({ description: 'base64 if the content is not UTF-8 or contains a NUL; otherwise utf-8' }),
-    total_lines: z
-      .int()
-      .nullable()
-      .meta({ description: 'Number of lines in the file; null if the file is not text' }),
-    sha256: Sha256.meta({ description: 'SHA-256 hash of the complete file' }),
+      .describe('base64 if the content is not UTF-8 or contains a NUL; otherwise utf-8'),
+    total_lines: z.int().nullable().describe('Number of lines in the file; null if the file is not text'),
+    sha256: Sha256.describe('SHA-256 hash of the complete file'),
     truncated: z.boolean(),
   })
   .meta({ id: 'FileView' })
@@ -65,24 +50,21 @@ export type CreatedFile = z.infer<typeof CreatedFile>
 
 export const FileEntry = z
   .object({
-    name: z.string().meta({ description: 'The name. Bytes that are not UTF-8 are replaced with \ufffd' }),
-    name_base64: z.string().optional().meta({ description: 'The exact name in base64, if it is not UTF-8' }),
+    name: z.string().describe('The name. Bytes that are not UTF-8 are replaced with \ufffd'),
+    name_base64: z.string().optional().describe('The exact name in base64, if it is not UTF-8'),
     type: z.enum(['file', 'directory', 'symlink', 'fifo', 'socket', 'block', 'character']),
     size: z.int(),
-    mode: z.string().meta({ description: 'The permission bits in octal, such as 644' }),
-    uid: z.int().meta({ description: 'Id of the owner' }),
-    gid: z.int().meta({ description: 'Id of the group' }),
-    owner: z.string().nullable().meta({ description: 'Name of the owner; null if the id has no name' }),
-    group: z.string().nullable().meta({ description: 'Name of the group; null if the id has no name' }),
+    mode: z.string().describe('The permission bits in octal, such as 644'),
+    uid: z.int().describe('Id of the owner'),
+    gid: z.int().describe('Id of the group'),
+    owner: z.string().nullable().describe('Name of the owner; null if the id has no name'),
+    group: z.string().nullable().describe('Name of the group; null if the id has no name'),
     modified_at: Time,
     target: z
       .string()
       .optional()
-      .meta({ description: 'The target of a symlink. Bytes that are not UTF-8 are replaced with \ufffd' }),
-    target_base64: z
-      .string()
-      .optional()
-      .meta({ description: 'The exact target in base64, if it is not UTF-8' }),
+      .describe('The target of a symlink. Bytes that are not UTF-8 are replaced with \ufffd'),
+    target_base64: z.string().optional().describe('The exact target in base64, if it is not UTF-8'),
   })
   .meta({ id: 'FileEntry' })
 export type FileEntry = z.infer<typeof FileEntry>
@@ -91,33 +73,28 @@ export const FileStat = FileEntry.extend(located).meta({ id: 'FileStat' })
 export type FileStat = z.infer<typeof FileStat>
 
 const ListedEntry = FileEntry.extend({
-  path: z.string().optional().meta({
-    description:
+  path: z
+    .string()
+    .optional()
+    .describe(
       'Path of the entry if `depth` exceeds 1. It begins with the requested path, so other routes accept it',
-  }),
+    ),
   path_base64: z.string().optional(),
 }).meta({ id: 'ListedEntry' })
 export type ListedEntry = z.infer<typeof ListedEntry>
 
-/**
- * Avoids a regular expression with a repeated group, which would overflow the stack on a string of several
- * megabytes.
- */
-const isBase64 = (text: string) =>
-  text.length % 4 === 0 && !/[^A-Za-z0-9+/]/.test(text.replace(/={1,2}$/, ''))
-
-/** The JSON Schema rule that `content` must be valid base64 if `encoding` is `base64`. */
+/** JSON Schema for: `content` must be base64 if `encoding` is `base64`. */
 const contentInBase64 = {
   if: { properties: { encoding: { const: 'base64' } }, required: ['encoding'] },
   // biome-ignore lint/suspicious/noThenProperty: JSON Schema's word
-  then: { properties: { content: { pattern: `^(?:${letter}{4})*(?:${letter}{2}==|${letter}{3}=)?$` } } },
+  then: { properties: { content: { pattern: base64Pattern } } },
 }
 
 const listed = (description: string) =>
   z
     .strictObject({
       ...named,
-      depth: whole(1, limits.listed.depth).optional().meta({ description }),
+      depth: whole(1, limits.listed.depth).optional().describe(description),
     })
     .refine(oneNameAtMost, notBoth)
     .meta(isNamedOnce)
@@ -135,7 +112,7 @@ export const files = family({
     params: ById,
     query: aboutFile({
       ...shown,
-      reveal: Switch.meta({ description: '`true` returns the values of secrets instead of `[secret NAME]`' }),
+      reveal: Switch.describe('`true` returns the values of secrets instead of `[secret NAME]`'),
     }).meta(isNamed),
     reply: FileView,
     errors: readErrors,
@@ -182,15 +159,14 @@ export const files = family({
     bodyBytes: limits.bodyBytes,
     forLargerBody: 'Replace longer text with GET and PUT files/raw.',
     body: aboutFile({
-      old: Content.min(1).meta({
-        description:
-          'The text to replace. It must occur exactly once in the file, unless replace_all is true. A newline matches any line ending',
-      }),
+      old: Content.min(1).describe(
+        'The text to replace. It must occur exactly once in the file, unless replace_all is true. A newline matches any line ending',
+      ),
       new: Content,
       replace_all: z.boolean().default(false),
-      if_match: Sha256.optional().meta({
-        description: 'Expected SHA-256 hash of the file. If it differs, the response is 412',
-      }),
+      if_match: Sha256.optional().describe(
+        'Expected SHA-256 hash of the file. If it differs, the response is 412',
+      ),
     }).meta(hasName),
     reply: CreatedFile.extend({ replacements: z.int() }).meta({ id: 'EditedFile' }),
     errors: [...writeErrors, 'file_not_found', 'edit_no_match', 'edit_not_unique', 'precondition_failed'],
@@ -241,10 +217,10 @@ export const files = family({
       .refine(oneNameAtMost, notBoth)
       .meta(isNamedOnce),
     reply: z.object({
-      paths: z.array(z.string()).meta({ description: 'The matching paths, relative to `path`' }),
-      paths_base64: NamesBase64.meta({
-        description: 'Exact paths in base64, for paths that are not UTF-8. Keys are indexes in `paths`',
-      }),
+      paths: z.array(z.string()).describe('The matching paths, relative to `path`'),
+      paths_base64: NamesBase64.describe(
+        'Exact paths in base64, for paths that are not UTF-8. Keys are indexes in `paths`',
+      ),
       truncated: z.boolean(),
     }),
     errors: readErrors,
@@ -258,39 +234,32 @@ export const files = family({
     params: ById,
     query: z
       .strictObject({
-        pattern: characters(Text, 1, 4096).meta({
-          description: `If fixed is true, plain text. Otherwise ${grepSyntax}`,
-        }),
+        pattern: characters(Text, 1, 4096).describe(`If fixed is true, plain text. Otherwise ${grepSyntax}`),
         ...named,
-        include: Glob.optional().meta({
-          description:
-            'A glob that file names must match. A glob that contains a / must match the file path relative to `path`',
-        }),
+        include: Glob.optional().describe(
+          'A glob that file names must match. A glob that contains a / must match the file path relative to `path`',
+        ),
         ignore_case: Switch,
-        fixed: Switch.meta({ description: 'Treat the pattern as plain text' }),
+        fixed: Switch.describe('Treat the pattern as plain text'),
       })
       .refine(oneNameAtMost, notBoth)
       .meta(isNamedOnce),
     reply: z.object({
       matches: z.array(
         z.object({
-          path: z.string().meta({
-            description: 'Path of the file. It begins with the requested path, so other routes accept it',
-          }),
+          path: z
+            .string()
+            .describe('Path of the file. It begins with the requested path, so other routes accept it'),
           path_base64: z.string().optional(),
           line: z.int(),
-          text: z.string().meta({ description: 'The line, truncated to 2000 bytes' }),
-          text_base64: z
-            .string()
-            .optional()
-            .meta({ description: 'The exact line in base64, if it is not UTF-8' }),
+          text: z.string().describe('The line, truncated to 2000 bytes'),
+          text_base64: z.string().optional().describe('The exact line in base64, if it is not UTF-8'),
         }),
       ),
-      skipped_binary: z.array(z.string()).meta({ description: 'Paths of matching files that are not text' }),
-      skipped_binary_base64: NamesBase64.meta({
-        description:
-          'Exact paths in base64, for paths that are not UTF-8. Keys are indexes in `skipped_binary`',
-      }),
+      skipped_binary: z.array(z.string()).describe('Paths of matching files that are not text'),
+      skipped_binary_base64: NamesBase64.describe(
+        'Exact paths in base64, for paths that are not UTF-8. Keys are indexes in `skipped_binary`',
+      ),
       truncated: z.boolean(),
     }),
     errors: readErrors,
@@ -304,20 +273,20 @@ export const files = family({
     params: ById,
     query: aboutFile({
       ...shown,
-      reveal: Switch.meta({
-        description: '`false` replaces the values of secrets with `[secret NAME]`. The default is `true`',
-      }),
+      reveal: Switch.describe(
+        '`false` replaces the values of secrets with `[secret NAME]`. The default is `true`',
+      ),
     }).meta(isNamed),
     headers: z.object({
       range: Range,
       'if-range': z
         .string()
         .optional()
-        .meta({ description: 'An ETag. The Range applies only if the file still has this ETag' }),
+        .describe('An ETag. The Range applies only if the file still has this ETag'),
       'if-match': EntityTags,
-      'if-none-match': EntityTags.meta({
-        description: 'A list of ETags. If the file has one of these ETags, the response is 304',
-      }),
+      'if-none-match': EntityTags.describe(
+        'A list of ETags. If the file has one of these ETags, the response is 304',
+      ),
     }),
     rawReply: 'application/octet-stream',
     errors: [...readErrors, 'range_not_satisfiable', 'precondition_failed'],
@@ -333,11 +302,11 @@ export const files = family({
     params: ById,
     query: aboutFile({
       mode: Mode.optional(),
-      overwrite: Switch.meta({ description: '`false` fails if the file exists. The default is `true`' }),
+      overwrite: Switch.describe('`false` fails if the file exists. The default is `true`'),
     }).meta(isNamed),
     headers: z.object({
-      'if-match': EntityTags.meta({ description: 'Expected SHA-256 hash of the file, in double quotes' }),
-      'if-none-match': OnlyNew.meta({ description: '`*` writes the file only if it does not exist' }),
+      'if-match': EntityTags.describe('Expected SHA-256 hash of the file, in double quotes'),
+      'if-none-match': OnlyNew.describe('`*` writes the file only if it does not exist'),
     }),
     rawBody: true,
     reply: CreatedFile,

@@ -8,10 +8,7 @@ export const grepSyntax =
 
 type GrepPattern = { posix: string } | { refused: string }
 
-/**
- * If the pattern cannot be translated, returns the predicate of an error message, such as `has "(?=", which
- * is lookaround`.
- */
+/** If the pattern is refused, returns the predicate of an error message: `has "(?=", which is lookaround`. */
 export function translateGrepPattern(pattern: string): GrepPattern {
   try {
     return { posix: translate(pattern) }
@@ -78,10 +75,7 @@ function translate(pattern: string): string {
   return posix
 }
 
-/**
- * Returns the length of a group's opening, such as `(?:`. Every opening becomes `(`. Group numbers do not
- * matter, because backreferences are refused.
- */
+/** Any opening becomes `(`. Group numbers do not matter, because backreferences are refused. */
 function groupLength(ahead: string): number {
   const opening = /^\(\?(?::|P?<\w+>|'\w+')/.exec(ahead)?.[0]
   if (opening) return opening.length
@@ -135,9 +129,7 @@ interface CharacterSet {
   negatedClasses: string[]
 }
 
-/**
- * Translates a bracket expression. Unlike in POSIX, a backslash inside the brackets is an escape character.
- */
+/** Unlike in POSIX, a backslash inside brackets is an escape character. */
 function readSet(pattern: string, start: number): { posix: string; end: number } {
   const isNegated = pattern[start + 1] === '^'
   const set: CharacterSet = { isNegated, ranges: [], classes: [], negatedClasses: [] }
@@ -203,9 +195,8 @@ function writeSet({ isNegated, ranges, classes, negatedClasses }: CharacterSet):
 }
 
 /**
- * Returns the content of a bracket expression. Special characters are placed where they are literal: `]`
- * first, and `[`, `^` and `-` last. Newlines are omitted, because grep would treat them as pattern
- * separators.
+ * Places special characters where they are literal: `]` first, and `[`, `^` and `-` last. Omits newlines,
+ * which grep would treat as pattern separators.
  */
 function writeMembers(ranges: [number, number][], classes: string[]): string {
   const specials = new Set<string>()

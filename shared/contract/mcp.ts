@@ -10,7 +10,7 @@ import { sandboxes } from './sandboxes.ts'
 
 /** Size limits for one tool result. Every character of a result costs the model tokens. */
 export const toolLimits = {
-  /** Maximum length of stdout and of stderr. The middle of longer output is omitted. */
+  /** Maximum length of stdout or stderr. The middle of longer output is omitted. */
   outputCharacters: 30_000,
   /** Maximum length of a file's content. Agents read the rest with start_line. */
   contentCharacters: 60_000,
@@ -40,15 +40,13 @@ export interface Tool {
   idempotent: boolean
   /** Whether the tool interacts with systems outside the service, such as the internet. */
   openWorld: boolean
-  /** Inputs of the route that the tool omits, because agents do not need them. */
   without?: readonly string[]
   /** Inputs that the tool always requires, although they are optional in the route. */
   required?: readonly string[]
-  /** Descriptions that replace the route's, for inputs that have fewer features in the tool. */
+  /** Descriptions of inputs that have fewer features in the tool than in the route. */
   inputs?: Record<string, string>
-  /** Default values for inputs that the agent omits. These override the route's defaults. */
+  /** Override the route's defaults. */
   defaults?: Record<string, unknown>
-  /** Input values that are added to every call. */
   always?: Record<string, unknown>
 }
 
@@ -85,7 +83,7 @@ export const tools = {
   session_reset: {
     title: 'Reset a session',
     description:
-      'End all processes in a session, including running commands, and keep its files. Use this tool if sandbox_exhausted reports that no processes or memory are left.',
+      'End all processes in a session, including running commands, and keep its files. Use this tool if a call fails with sandbox_exhausted because the session has reached its process or memory limit.',
     endpoint: sandboxes.resetSandbox,
     ...changes,
     idempotent: true,
@@ -121,7 +119,7 @@ export const tools = {
       'Read a file in a session, or only its lines start_line to end_line. If truncated is true, continue with start_line.',
     endpoint: files.viewFile,
     ...reads,
-    without: [...named.without, 'reveal'],
+    ...named,
     required: ['path'],
   },
   file_create: {
@@ -182,13 +180,12 @@ const ofSession = {
     .string()
     .regex(/^[\x21-\x7e]{1,200}$/, 'must be 1 to 200 printable ASCII characters')
     .optional()
-    .meta({
-      description:
-        'The session id from the reply to initialize. A cancellation applies only to requests with the same session id',
-    }),
+    .describe(
+      'The session id from the reply to initialize. A cancellation applies only to requests with the same session id',
+    ),
 }
 
-/** Matches an event id: the encoded data of the call (see api/mcp/ticket.ts) and the number of the event. */
+/** The encoded data of the call (api/mcp/ticket.ts), and the number of the event. */
 export const mcpEventId = /^([\w-]{1,4000})\.(\d{1,9})$/
 
 export const mcp = family({
@@ -206,18 +203,22 @@ export const mcp = family({
     scope: 'run',
     bucket: 'mcp',
     headers: z.object({
-      accept: z.string().optional().meta({
-        description:
+      accept: z
+        .string()
+        .optional()
+        .describe(
           'Must accept application/json or text/event-stream. If it accepts text/event-stream, a tool call returns events',
-      }),
-      'mcp-method': z.string().max(200).optional().meta({
-        description: 'The JSON-RPC method, sent by clients of protocol version 2026-07-28 or later',
-      }),
+        ),
+      'mcp-method': z
+        .string()
+        .max(200)
+        .optional()
+        .describe('The JSON-RPC method, sent by clients of protocol version 2026-07-28 or later'),
       'mcp-name': z
         .string()
         .max(1_000)
         .optional()
-        .meta({ description: 'The tool name, sent by clients of protocol version 2026-07-28 or later' }),
+        .describe('The tool name, sent by clients of protocol version 2026-07-28 or later'),
       ...ofSession,
     }),
     bodyBytes: limits.bodyBytes,
@@ -226,10 +227,11 @@ export const mcp = family({
       [Message, z.array(Message).min(1).max(limits.mcpMessages)],
       `must be a JSON-RPC 2.0 message, or a list of at most ${limits.mcpMessages} such messages`,
     ),
-    reply: z.union([Message, z.array(Message)]).meta({
-      description:
+    reply: z
+      .union([Message, z.array(Message)])
+      .describe(
         'A JSON-RPC message, or a list of messages if the request was a list. Replies to tools/call may also be an event stream',
-    }),
+      ),
     alsoReply: 'text/event-stream',
     alsoStatus: 202,
     alsoEmpty: true,
@@ -237,7 +239,6 @@ export const mcp = family({
       400: 'The message or protocol version is unknown',
       406: 'The Accept header excludes both application/json and text/event-stream',
     },
-    errors: [],
   },
   resumeMcp: {
     summary: 'Resume the event stream of a tool call after the connection has broken',
@@ -252,7 +253,7 @@ export const mcp = family({
         .string()
         .regex(mcpEventId, 'must be the id of an event of /v1/mcp')
         .optional()
-        .meta({ description: 'The id of the last received event. Without this header, the response is 405' }),
+        .describe('The id of the last received event. Without this header, the response is 405'),
       ...ofSession,
     }),
     rawReply: 'text/event-stream',

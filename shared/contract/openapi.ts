@@ -10,7 +10,6 @@ export const openApi = family({
     credential: 'none',
     bucket: 'reads',
     reply: z.looseObject({ openapi: z.string() }),
-    errors: [],
   },
   getDocs: {
     summary: 'Get the API description as an HTML page',
@@ -20,6 +19,5 @@ export const openApi = family({
     credential: 'none',
     bucket: 'reads',
     rawReply: 'text/html',
-    errors: [],
   },
 })

@@ -2,16 +2,13 @@
 import * as z from 'zod'
 import { bytes, pathBytes, Text, withMaxBytes } from './texts.ts'
 
-export const Path = bytes(Text, 1, pathBytes).meta({ description: 'Absolute or relative to /workspace' })
+export const Path = bytes(Text, 1, pathBytes).describe('Absolute or relative to /workspace')
 /** Matches unless the next four base64 characters encode a NUL byte. */
 const noNul = '(?!A[A-P]|.[AQgw][A-D]|..[AEIMQUYcgkosw048]A)'
-export const letter = '[A-Za-z0-9+/]'
+const letter = '[A-Za-z0-9+/]'
 const three = `${noNul}${letter}{4}`
 const longest = Math.floor(pathBytes / 3)
-/**
- * The base64 encoding of a path that is not UTF-8, because JSON cannot represent such a path. Replies contain
- * it in addition to `path`.
- */
+/** A path that is not UTF-8, which JSON cannot represent. Replies contain it in addition to `path`. */
 export const PathBase64 = z
   .string()
   .min(4)
@@ -29,10 +26,7 @@ export const PathBase64 = z
   })
 export const named = { path: Path.optional(), path_base64: PathBase64.optional() }
 export const isNamed = { oneOf: [{ required: ['path'] }, { required: ['path_base64'] }] }
-/**
- * The rule that a request body must contain exactly one of `path` and `path_base64`. `allOf` wraps the rule,
- * because client generators treat a top-level `oneOf` as alternative body types.
- */
+/** `allOf` wraps the rule, because client generators treat a top-level `oneOf` as alternative body types. */
 export const hasName = { allOf: [isNamed] }
 export const isNamedOnce = { not: { required: ['path', 'path_base64'] } }
 const oneName = ({ path, path_base64 }: Record<string, unknown>) =>

@@ -6,11 +6,9 @@ import { keepAlive } from './keep-alive.ts'
 import { limits } from './limits.ts'
 
 export const portCloseCodes = {
-  /** The server in the sandbox closed the connection. */
   ended: 1000,
   /** The connection broke, or the sandbox was destroyed. */
   broken: 1011,
-  /** No process is listening on the port. */
   refused: 4001,
 } as const
 

@@ -1,7 +1,4 @@
-/**
- * The endpoint properties that the client needs to send a request without loading schemas. `npm run docs`
- * generates this table.
- */
+/** What the client needs to send a request without loading schemas. `npm run docs` generates this table. */
 import type { Endpoint } from './endpoint.ts'
 import type { EndpointName, endpoints } from './index.ts'
 

@@ -1,15 +1,25 @@
 import * as z from 'zod'
-import { ById, type Endpoint, family, idempotencyKey, listOf, Moment, Page, Time } from './endpoint.ts'
+import {
+  ById,
+  type Endpoint,
+  family,
+  idempotencyKey,
+  listOf,
+  Moment,
+  Page,
+  reading,
+  Time,
+} from './endpoint.ts'
 import { limits } from './limits.ts'
 import { characters, Environment, fieldName, Name, Text } from './texts.ts'
 
 const destroyReasons = ['requested', 'expired', 'idle', 'start_failed', 'suspended', 'pod_failed'] as const
 export type DestroyReason = (typeof destroyReasons)[number]
 
-export const sandboxStates = ['active', 'destroyed'] as const
-export const listedStates = [...sandboxStates, 'all'] as const
+const sandboxStates = ['active', 'destroyed'] as const
+const listedStates = [...sandboxStates, 'all'] as const
 export type ListedState = (typeof listedStates)[number]
-export const listOrders = ['desc', 'asc'] as const
+const listOrders = ['desc', 'asc'] as const
 export type ListOrder = (typeof listOrders)[number]
 
 export const Sandbox = z
@@ -20,24 +30,27 @@ export const Sandbox = z
     image: z.string(),
     metadata: z.record(z.string(), z.string()),
     created_at: Time,
-    ready_at: Time.nullable().meta({ description: 'When the sandbox became ready to run commands' }),
+    ready_at: Time.nullable().describe('When the sandbox became ready to run commands'),
     expires_at: Time,
     idle_timeout_seconds: z.int().nullable(),
     destroyed_at: Time.nullable(),
     destroy_reason: z.enum(destroyReasons).nullable(),
     destroy_detail: z.string().nullable(),
     billed_seconds: z.number(),
-    timings: z.record(z.string(), z.union([z.number(), z.string()])).meta({
-      description:
+    timings: z
+      .record(z.string(), z.union([z.number(), z.string()]))
+      .describe(
         '`pod` is `claimed` for a warm pod, `cold` for a new pod, and `replaced` for a new pod that replaced a dead warm pod. All other fields are the milliseconds from admission to each stage of the start',
-    }),
+      ),
   })
   .meta({ id: 'Sandbox' })
 export type Sandbox = z.infer<typeof Sandbox>
 
-const Metadata = z
+const metadataEntries = z
   .record(fieldName(characters(Text, 1, 64)), characters(Text, 0, 512))
   .refine((metadata) => Object.keys(metadata).length <= 32, 'must have at most 32 entries')
+
+const Metadata = metadataEntries
   .refine(
     (metadata) => Buffer.byteLength(Object.entries(metadata).flat().join('')) <= limits.metadataBytes,
     `names and values must have at most ${limits.metadataBytes} bytes in total`,
@@ -45,6 +58,18 @@ const Metadata = z
   .meta({ maxProperties: 32, 'x-max-bytes': limits.metadataBytes })
 
 const IdleTimeout = z.int().min(60).max(86_400)
+
+const createErrors = [
+  'account_suspended',
+  'command_not_allowed',
+  // The sandbox of a repeated Idempotency-Key, or of this name, may have been destroyed.
+  'sandbox_destroyed',
+  'concurrent_sandbox_limit_reached',
+  'monthly_usage_limit_reached',
+  'sandbox_start_failed',
+] as const
+
+const lifecycle = { credential: 'key', scope: 'run', bucket: 'sandbox_lifecycle' } as const
 
 export const sandboxes = family({
   createSandbox: {
@@ -56,9 +81,7 @@ export const sandboxes = family({
       body: { name: 'build', ttl_seconds: 600 },
       client: 'sandlot session create --name build --ttl 10m',
     },
-    credential: 'key',
-    scope: 'run',
-    bucket: 'sandbox_lifecycle',
+    ...lifecycle,
     status: 201,
     headers: z.object({
       'idempotency-key': idempotencyKey(
@@ -67,7 +90,7 @@ export const sandboxes = family({
       prefer: z
         .string()
         .optional()
-        .meta({ description: '`respond-async` returns 202 without waiting until the sandbox is ready' }),
+        .describe('`respond-async` returns 202 without waiting until the sandbox is ready'),
     }),
     // Large enough for an environment with JSON escapes.
     bodyBytes: limits.bodyBytes,
@@ -78,69 +101,56 @@ export const sandboxes = family({
           .min(1)
           .max(512)
           .optional()
-          .meta({ description: 'The container image. The default is set by the operator' }),
+          .describe('The container image. The default is set by the operator'),
         name: Name.optional(),
         metadata: Metadata.optional(),
         env: Environment.optional(),
-        ttl_seconds: z.int().min(1).optional().meta({
-          description:
+        ttl_seconds: z
+          .int()
+          .min(1)
+          .optional()
+          .describe(
             'Lifetime of the sandbox, in seconds. Default and maximum are `limits.sandbox_seconds` of GET /v1/account',
-        }),
-        idle_timeout_seconds: IdleTimeout.optional().meta({
-          description:
-            'Idle timeout, in seconds. The sandbox is destroyed after this time without a command, port connection or file operation',
-        }),
+          ),
+        idle_timeout_seconds: IdleTimeout.optional().describe(
+          'Idle timeout, in seconds. The sandbox is destroyed after this time without a command, port connection or file operation',
+        ),
       })
       .prefault({}),
     reply: Sandbox,
     alsoStatus: 202,
-    errors: [
-      'account_suspended',
-      'command_not_allowed',
-      'idempotency_conflict',
-      // Returned for a repeated Idempotency-Key if its sandbox has been destroyed.
-      'sandbox_destroyed',
-      'concurrent_sandbox_limit_reached',
-      'monthly_usage_limit_reached',
-      'sandbox_start_failed',
-    ],
+    errors: [...createErrors, 'idempotency_conflict'],
   },
   listSandboxes: {
     summary: 'List sandboxes, newest first by default',
     method: 'GET',
     path: '/v1/sandboxes',
     example: { query: { state: 'active', name: 'build' }, client: 'sandlot session ls --name build' },
-    credential: 'key',
-    scope: 'run',
-    bucket: 'reads',
+    ...reading,
     query: Page.extend({
       state: z.enum(listedStates).default('all'),
       name: Name.optional(),
       image: characters(Text, 1, 512).optional(),
-      metadata: z
-        .record(fieldName(characters(Text, 1, 64)), characters(Text, 0, 512))
-        .refine((metadata) => Object.keys(metadata).length <= 32, 'must have at most 32 entries')
+      metadata: metadataEntries
         .meta({
           maxProperties: 32,
           description: 'Entries that the metadata must contain, each as `metadata.NAME=VALUE`',
         })
         .optional(),
       created_after: Moment.optional(),
-      order: z.enum(listOrders).default('desc').meta({
-        description: 'Order by creation time: `desc` for newest first, `asc` for oldest first',
-      }),
+      order: z
+        .enum(listOrders)
+        .default('desc')
+        .describe('Order by creation time: `desc` for newest first, `asc` for oldest first'),
     }),
     reply: listOf(Sandbox),
-    errors: [],
   },
   getSandbox: {
     summary: 'Get a sandbox',
     method: 'GET',
     path: '/v1/sandboxes/:id',
     example: { client: 'sandlot session get "$SANDBOX_ID"' },
-    credential: 'key',
-    scope: 'run',
-    bucket: 'reads',
+    ...reading,
     params: ById,
     reply: Sandbox,
     errors: ['not_found'],
@@ -159,15 +169,18 @@ export const sandboxes = family({
     bucket: 'changes',
     params: ById,
     body: z.strictObject({
-      name: Name.nullable().optional().meta({ description: 'The new name. `null` removes the name' }),
-      metadata: Metadata.optional().meta({ description: 'Replaces all of the metadata' }),
-      ttl_seconds: z.int().min(1).optional().meta({
-        description:
+      name: Name.nullable().optional().describe('The new name. `null` removes the name'),
+      metadata: Metadata.optional().describe('Replaces all of the metadata'),
+      ttl_seconds: z
+        .int()
+        .min(1)
+        .optional()
+        .describe(
           'Remaining lifetime, in seconds from now. The lifetime since creation must not exceed `limits.sandbox_seconds` of GET /v1/account',
-      }),
-      idle_timeout_seconds: IdleTimeout.nullable().optional().meta({
-        description: 'The new idle timeout, which counts from now. `null` removes the idle timeout',
-      }),
+        ),
+      idle_timeout_seconds: IdleTimeout.nullable()
+        .optional()
+        .describe('The new idle timeout, which counts from now. `null` removes the idle timeout'),
     }),
     reply: Sandbox,
     errors: ['not_found', 'sandbox_destroyed'],
@@ -178,9 +191,7 @@ export const sandboxes = family({
     path: '/v1/sandboxes/:id/reset',
     example: { client: 'sandlot session reset "$SANDBOX_ID" --yes' },
     repeat: 'yes',
-    credential: 'key',
-    scope: 'run',
-    bucket: 'sandbox_lifecycle',
+    ...lifecycle,
     params: ById,
     reply: Sandbox,
     errors: ['not_found', 'sandbox_starting', 'sandbox_destroyed', 'sandbox_exhausted', 'account_suspended'],
@@ -191,9 +202,7 @@ export const sandboxes = family({
     path: '/v1/sandboxes/:id',
     repeat: 'yes',
     example: { client: 'sandlot session rm "$SANDBOX_ID" --yes' },
-    credential: 'key',
-    scope: 'run',
-    bucket: 'sandbox_lifecycle',
+    ...lifecycle,
     params: ById,
     reply: Sandbox,
     errors: ['not_found'],
@@ -213,9 +222,7 @@ export const sandboxesByName = family({
       body: { ttl_seconds: 600 },
       client: 'sandlot session create --name web --ttl 10m --reuse',
     },
-    credential: 'key',
-    scope: 'run',
-    bucket: 'sandbox_lifecycle',
+    ...lifecycle,
     status: 201,
     params: z.object({ name: Name }),
     headers: z.object({
@@ -223,24 +230,15 @@ export const sandboxesByName = family({
         .string()
         .regex(/^[\t\x20-\x7e]{0,255}$/, 'must be at most 255 printable ASCII characters')
         .optional()
-        .meta({ description: '`respond-async` returns 202 without waiting until the sandbox is ready' }),
+        .describe('`respond-async` returns 202 without waiting until the sandbox is ready'),
     }),
     bodyBytes: createSandbox.bodyBytes,
     body: createSandbox.body.unwrap().omit({ name: true }).prefault({}),
     reply: Sandbox,
     alsoFound: true,
     alsoStatus: 202,
-    errors: [
-      'account_suspended',
-      'command_not_allowed',
-      'sandbox_mismatch',
-      'sandbox_destroyed',
-      'concurrent_sandbox_limit_reached',
-      'monthly_usage_limit_reached',
-      'sandbox_start_failed',
-    ],
+    errors: [...createErrors, 'sandbox_mismatch'],
   },
 })
 
-/** The endpoints that create sandboxes. */
 export const createEndpoints: readonly Endpoint[] = [createSandbox, sandboxesByName.getOrCreateSandbox]

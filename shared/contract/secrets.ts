@@ -1,12 +1,9 @@
 import * as z from 'zod'
-import { family, Id, listOf, Page, Time } from './endpoint.ts'
+import { changing, family, Id, listOf, Page, reading, Time } from './endpoint.ts'
 import { limits } from './limits.ts'
-import { bytes, Text } from './texts.ts'
+import { bytes, Text, VariableName } from './texts.ts'
 
-export const SecretName = z
-  .string()
-  .max(255)
-  .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must start with a letter or _ and contain only letters, digits and _')
+const SecretName = VariableName.max(255)
 
 const Secret = z
   .object({
@@ -15,8 +12,8 @@ const Secret = z
     sandbox_id: z
       .string()
       .nullable()
-      .meta({ description: 'The sandbox that the secret belongs to; null if it applies to all sandboxes' }),
-    created_at: Time.meta({ description: 'When the current value was set' }),
+      .describe('The sandbox that the secret belongs to; null if it applies to all sandboxes'),
+    created_at: Time.describe('When the current value was set'),
   })
   .meta({ id: 'Secret', description: 'A secret without its value, which is never returned' })
 export type Secret = z.infer<typeof Secret>
@@ -28,21 +25,16 @@ export const secrets = family({
     path: '/v1/secrets',
     repeat: 'yes',
     example: { body: { name: 'API_TOKEN', value: 'a secret' }, client: 'sandlot secrets create API_TOKEN' },
-    credential: 'key',
-    scope: 'full',
-    bucket: 'changes',
+    ...changing,
     status: 201,
     // Large enough for a value in which JSON escapes every byte as six bytes.
     bodyBytes: 256 * 1024,
     body: z.strictObject({
       name: SecretName,
-      value: bytes(Text, 1, limits.secretBytes).meta({
-        description: 'The new value, which replaces the previous value',
-      }),
-      sandbox_id: Id.optional().meta({
-        description:
-          "The only sandbox that receives the secret. In this sandbox, it overrides the account's secret of the same name",
-      }),
+      value: bytes(Text, 1, limits.secretBytes).describe('The new value, which replaces the previous value'),
+      sandbox_id: Id.optional().describe(
+        "The only sandbox that receives the secret. In this sandbox, it overrides the account's secret of the same name",
+      ),
     }),
     reply: Secret,
     errors: ['not_found', 'sandbox_destroyed', 'command_not_allowed'],
@@ -52,11 +44,9 @@ export const secrets = family({
     method: 'GET',
     path: '/v1/secrets',
     example: { client: 'sandlot secrets ls' },
-    credential: 'key',
-    scope: 'run',
-    bucket: 'reads',
+    ...reading,
     query: Page.extend({
-      sandbox_id: Id.optional().meta({ description: 'Return only the secrets of this sandbox' }),
+      sandbox_id: Id.optional().describe('Return only the secrets of this sandbox'),
     }),
     reply: listOf(Secret),
     errors: ['not_found'],
@@ -67,9 +57,7 @@ export const secrets = family({
     path: '/v1/secrets/:name',
     repeat: 'gone',
     example: { params: { name: 'API_TOKEN' }, client: 'sandlot secrets rm API_TOKEN' },
-    credential: 'key',
-    scope: 'full',
-    bucket: 'changes',
+    ...changing,
     status: 204,
     params: z.object({ name: SecretName }),
     query: z.strictObject({ sandbox_id: Id.optional() }),

@@ -1,17 +1,14 @@
 /** Reads and writes server-sent events. Each event has exactly one line of data. */
 import { createParser, type EventSourceMessage } from 'eventsource-parser'
 
-/**
- * Escapes the characters NEL, LS and PS, which JSON leaves unescaped. Some readers treat them as line
- * terminators.
- */
+/** JSON leaves NEL, LS and PS unescaped, which some readers treat as line terminators. */
 export const inOneLine = (json: string): string =>
   json.replaceAll('\u0085', '\\u0085').replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029')
 
 export const formatEvent = (id: string, name: string, data: object): string =>
   `id: ${id}\nevent: ${name}\ndata: ${inOneLine(JSON.stringify(data))}\n\n`
 
-/** The end of every event. JSON escapes newlines, so this sequence occurs nowhere else in the stream. */
+/** JSON escapes newlines, so this sequence occurs nowhere else in the stream. */
 export const eventTerminator = '\n\n'
 
 export const hasEvent = (events: Buffer, name: string): boolean => events.includes(`\nevent: ${name}\n`)
@@ -24,7 +21,6 @@ export function lastIdIn(events: Buffer): string | undefined {
   return events.subarray(from, events.indexOf('\n', from)).toString('latin1')
 }
 
-/** Yields the events of {@link readEvents} with their data parsed. */
 export async function* readJsonEvents<Event>(source: AsyncIterable<Uint8Array>): AsyncGenerator<Event> {
   for await (const { data, ...head } of readEvents(source)) yield { ...head, data: JSON.parse(data) } as Event
 }

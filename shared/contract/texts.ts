@@ -1,22 +1,17 @@
-/**
- * Schemas of strings and numbers. The API description can express all their limits (see
- * test/api/document.test.ts).
- */
+/** Schemas for strings and numbers. The API description can express all of their limits. */
 import * as z from 'zod'
 import { limits } from './limits.ts'
 
 /** Well-formed Unicode text. Encoding a lone surrogate in UTF-8 would replace it with another character. */
 export const Content = z.string().refine((text) => text.isWellFormed(), 'must be well-formed Unicode')
 
-/** Matches strings without NUL. NUL is escaped, because the API description publishes the pattern. */
+/** NUL is escaped, because the API description publishes the pattern. */
 export const withoutNul = '^[^\\u0000]*$'
 
 /** Text without NUL, which arguments, environment variables and PostgreSQL strings cannot contain. */
 export const Text = Content.regex(new RegExp(withoutNul), 'must not contain NUL')
 
-/**
- * Limits the number of code points, like JSON Schema. JavaScript's `length` counts some code points twice.
- */
+/** Counts code points, like JSON Schema. JavaScript's `length` counts some of them twice. */
 export const characters = (text: z.ZodString, min: number, max: number) =>
   text
     .superRefine((given, { addIssue }) => {
@@ -42,28 +37,19 @@ export const Name = characters(Text, 0, 100).regex(/\S/, 'must not be empty').me
 
 export const pathBytes = 4096
 
-/**
- * Refuses the name `__proto__`. Copying a field with this name would change the prototype of the target
- * object.
- */
+/** Copying a field named `__proto__` would change the prototype of the target object. */
 export const fieldName = (name: z.ZodString) => name.regex(/^(?!__proto__$)/, 'must have a different name')
 
-/** Returns the total size of strings in bytes, including the terminating NUL of each string. */
+/** Counts UTF-8 bytes, and a terminating NUL for each string. */
 export const bytesOf = (texts: readonly string[]): number =>
   texts.reduce((sum, text) => sum + Buffer.byteLength(text) + 1, 0)
 
+export const VariableName = z
+  .string()
+  .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must start with a letter or _ and contain only letters, digits and _')
+
 export const Environment = z
-  .record(
-    fieldName(
-      z
-        .string()
-        .regex(
-          /^[A-Za-z_][A-Za-z0-9_]*$/,
-          'must start with a letter or _ and contain only letters, digits and _',
-        ),
-    ),
-    Text,
-  )
+  .record(fieldName(VariableName), Text)
   // Linux could not start a command with a larger variable.
   .refine(
     (environment) => Object.entries(environment).every((pair) => bytesOf(pair) - 1 <= limits.argumentBytes),
@@ -75,7 +61,13 @@ export const Environment = z
   )
   .meta(withMaxBytes(limits.argumentsBytes))
 
-/** A whole number in decimal digits. Other notations that JavaScript can parse are refused. */
+export const base64Pattern = '^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$'
+
+/** The pattern would overflow the stack on a string of several megabytes. */
+export const isBase64 = (text: string): boolean =>
+  text.length % 4 === 0 && !/[^A-Za-z0-9+/]/.test(text.replace(/={1,2}$/, ''))
+
+/** Refuses all notations except decimal digits. */
 export const whole = (min: number, max: number = Number.MAX_SAFE_INTEGER) =>
   z.preprocess(
     (given) => (typeof given === 'string' && /^\d{1,16}$/.test(given) ? Number(given) : given),

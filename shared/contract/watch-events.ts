@@ -7,11 +7,11 @@ export type WatchEvent = { id: string } & (
   | { event: 'start'; data: Path & { entries: number } }
   | { event: 'created' | 'changed'; data: FileStat }
   | { event: 'removed'; data: Path }
-  /** The code and the detail of an error. After `unavailable`, the path can be watched again. */
+  /** The error's code and detail. After the code `unavailable`, the client can watch the path again. */
   | { event: 'end'; data: { code: string; detail: string } }
 )
 
-/** The data of the final event if the path can be watched again. */
+/** The end of a watch that the client can start again. */
 export const watchInterrupted = {
   code: 'unavailable',
   detail: 'The watch was interrupted. Watch the path again, and list it to find the changes that you missed.',

@@ -1,13 +1,10 @@
 /** The `account` table. Only this file writes to it. */
 import { sql } from 'kysely'
 import type { Queries, Transactions } from './database.ts'
-import type { Account } from './entities/account.ts'
-import type { RowOf } from './entities/row.ts'
+import type { AccountRow } from './entities.ts'
 import { deleteSandboxesOf } from './sandbox-writes.ts'
 import { now } from './sql.ts'
-import { done, first, hasRow, statement } from './statement.ts'
-
-type AccountRow = RowOf<typeof Account>
+import { done, first, hasRow, rows } from './statement.ts'
 
 export type AccountOfSession = Pick<AccountRow, 'id' | 'email' | 'created_at' | 'session_generation'>
 
@@ -17,7 +14,7 @@ export type AuthenticatedAccount = AccountOfSession &
 const ofSession = ['id', 'email', 'created_at', 'session_generation'] as const
 const known = [...ofSession, 'password_hash', 'suspended_at', 'login_addresses'] as const
 
-const insert = statement<{ id: string; email: string; hash: Buffer; addresses: string }>()(
+const insert = first<{ id: string; email: string; hash: Buffer; addresses: string }>()(
   'insert account',
   (db, { id, email, hash, addresses }) =>
     db
@@ -27,25 +24,24 @@ const insert = statement<{ id: string; email: string; hash: Buffer; addresses: s
       .returning(ofSession),
 )
 
-/** Returns undefined if the email address is already registered. */
 export const insertAccount = (
   db: Queries,
   { address, ...account }: { id: string; email: string; hash: Buffer; address: string },
-) => first(db.run(insert, { ...account, addresses: JSON.stringify([address]) }))
+) => insert(db, { ...account, addresses: JSON.stringify([address]) })
 
-const byEmail = statement<{ email: string }>()('account by e-mail', (db, { email }) =>
+const byEmail = first<{ email: string }>()('account by e-mail', (db, { email }) =>
   db.selectFrom('account').select(known).where('email', '=', email),
 )
 
-export const findAccountByEmail = (db: Queries, email: string) => first(db.run(byEmail, { email }))
+export const findAccountByEmail = (db: Queries, email: string) => byEmail(db, { email })
 
-const byId = statement<{ id: string }>()('account by id', (db, { id }) =>
+const byId = first<{ id: string }>()('account by id', (db, { id }) =>
   db.selectFrom('account').select(known).where('id', '=', id),
 )
 
-export const findAccount = (db: Queries, id: string) => first(db.run(byId, { id }))
+export const findAccount = (db: Queries, id: string) => byId(db, { id })
 
-const withSandboxes = statement<{ id: string }>()('account with sandboxes', (db, { id }) =>
+const withSandboxes = first<{ id: string }>()('account with sandboxes', (db, { id }) =>
   db
     .selectFrom('account')
     .select(({ selectFrom }) => [
@@ -65,9 +61,9 @@ const withSandboxes = statement<{ id: string }>()('account with sandboxes', (db,
     .where('id', '=', id),
 )
 
-export const findAccountWithSandboxes = (db: Queries, id: string) => first(db.run(withSandboxes, { id }))
+export const findAccountWithSandboxes = (db: Queries, id: string) => withSandboxes(db, { id })
 
-const locked = statement<{ id: string }>()('lock account', (db, { id }) =>
+const locked = first<{ id: string }>()('lock account', (db, { id }) =>
   db
     .selectFrom('account')
     .select(['suspended_at', 'concurrent_limit', 'hours_limit'])
@@ -77,9 +73,9 @@ const locked = statement<{ id: string }>()('lock account', (db, { id }) =>
 
 /**
  * Locks the account's row until the transaction ends, so that concurrent requests cannot jointly exceed a
- * limit. Each later statement sees what other transactions committed before the lock.
+ * limit. Each later statement sees everything committed before the lock was acquired.
  */
-export const lockAccount = (transaction: Queries, id: string) => first(transaction.run(locked, { id }))
+export const lockAccount = (transaction: Queries, id: string) => locked(transaction, { id })
 
 type Generation = number | undefined
 const isOf = (generation: Generation) => sql<boolean>`session_generation = ${generation}::int`
@@ -90,7 +86,7 @@ interface PasswordChange {
   hash: Buffer
 }
 
-const setPassword = statement<PasswordChange & { addresses: string }>()(
+const setPassword = first<PasswordChange & { addresses: string }>()(
   'set password',
   (db, { id, generation, hash, addresses }) =>
     db
@@ -106,13 +102,13 @@ const setPassword = statement<PasswordChange & { addresses: string }>()(
 )
 
 /**
- * Sets the password and ends all of the account's sessions.
+ * Also ends all of the account's sessions.
  * @returns undefined, without changing anything, if the session that made the request has already ended
  */
 export const changePassword = (db: Queries, { address, ...change }: PasswordChange & { address: string }) =>
-  first(db.run(setPassword, { ...change, addresses: JSON.stringify([address]) }))
+  setPassword(db, { ...change, addresses: JSON.stringify([address]) })
 
-const resetHash = statement<{ id: string; hash: Buffer }>()('reset password', (db, { id, hash }) =>
+const resetHash = done<{ id: string; hash: Buffer }>()('reset password', (db, { id, hash }) =>
   db
     .updateTable('account')
     .set((row) => ({
@@ -124,9 +120,9 @@ const resetHash = statement<{ id: string; hash: Buffer }>()('reset password', (d
 )
 
 /** Also ends all of the account's sessions and forgets the IP addresses of earlier logins. */
-export const resetPassword = (db: Queries, id: string, hash: Buffer) => done(db.run(resetHash, { id, hash }))
+export const resetPassword = (db: Queries, id: string, hash: Buffer) => resetHash(db, { id, hash })
 
-const replaceHash = statement<{ id: string; former: Buffer; hash: Buffer }>()(
+const replaceHash = done<{ id: string; former: Buffer; hash: Buffer }>()(
   'replace password hash',
   (db, { id, former, hash }) =>
     db
@@ -137,15 +133,12 @@ const replaceHash = statement<{ id: string; former: Buffer; hash: Buffer }>()(
 )
 
 export const replacePasswordHash = (db: Queries, { id, password_hash }: AuthenticatedAccount, hash: Buffer) =>
-  done(db.run(replaceHash, { id, former: password_hash, hash }))
+  replaceHash(db, { id, former: password_hash, hash })
 
-/**
- * Maximum number of remembered login IP addresses per account. Logins from remembered addresses have a
- * separate rate limit.
- */
+/** Logins from remembered IP addresses have a separate rate limit. */
 const maxAddresses = 8
 
-const putAddressFirst = statement<{ id: string; hash: Buffer; address: string }>()(
+const putAddressFirst = done<{ id: string; hash: Buffer; address: string }>()(
   'remember address of login',
   (db, { id, hash, address }) =>
     db
@@ -164,29 +157,30 @@ const putAddressFirst = statement<{ id: string; hash: Buffer; address: string }>
       .where('password_hash', '=', hash),
 )
 
-/** Remembers the IP address of a login. Does nothing if the password has changed. */
+/** Does nothing if the password has changed since the login. */
 export const rememberAddress = (
   db: Queries,
   { id, password_hash: hash }: AuthenticatedAccount,
   address: string,
-) => done(db.run(putAddressFirst, { id, hash, address }))
+) => putAddressFirst(db, { id, hash, address })
 
-const sessionOf = statement<{ id: string }>()('session of account', (db, { id }) =>
+const sessionOf = first<{ id: string }>()('session of account', (db, { id }) =>
   db.selectFrom('account').select(['suspended_at', 'session_generation']).where('id', '=', id),
 )
 
-export const findSession = (db: Queries, id: string) => first(db.run(sessionOf, { id }))
+export const findSession = (db: Queries, id: string) => sessionOf(db, { id })
 
-const endAll = statement<{ id: string }>()('end all sessions', (db, { id }) =>
+const endAll = done<{ id: string }>()('end all sessions', (db, { id }) =>
   db
     .updateTable('account')
     .set((row) => ({ session_generation: row('session_generation', '+', 1) }))
     .where('id', '=', id),
 )
 
-export const revokeAllSessions = (db: Queries, id: string) => done(db.run(endAll, { id }))
+export const revokeAllSessions = (db: Queries, id: string) => endAll(db, { id })
 
-const endOwn = statement<{ id: string; generation: Generation }>()(
+/** Returns false if the session that made the request has already ended. */
+export const revokeSessions = hasRow<{ id: string; generation: Generation }>()(
   'end own sessions',
   (db, { id, generation }) =>
     db
@@ -197,13 +191,7 @@ const endOwn = statement<{ id: string; generation: Generation }>()(
       .returning('id'),
 )
 
-/**
- * Ends all of the account's sessions. Returns false if the session that made the request has already ended.
- */
-export const revokeSessions = (db: Queries, of: { id: string; generation: Generation }) =>
-  hasRow(db.run(endOwn, of))
-
-const setAllowlist = statement<{ id: string; commands: string | null }>()(
+const setAllowlist = hasRow<{ id: string; commands: string | null }>()(
   'set allowlist',
   (db, { id, commands }) =>
     db
@@ -213,19 +201,16 @@ const setAllowlist = statement<{ id: string; commands: string | null }>()(
       .returning('id'),
 )
 
-/**
- * Returns false if the account does not exist.
- * @param commands null allows every command
- */
+/** @param commands null allows every command */
 export const writeAllowlist = (db: Queries, id: string, commands: string[] | null) =>
-  hasRow(db.run(setAllowlist, { id, commands: commands && JSON.stringify(commands) }))
+  setAllowlist(db, { id, commands: commands && JSON.stringify(commands) })
 
-const allowlistOf = statement<{ id: string }>()('allowlist of account', (db, { id }) =>
+const allowlistOf = first<{ id: string }>()('allowlist of account', (db, { id }) =>
   db.selectFrom('account').select('allowlist').where('id', '=', id),
 )
 
 export const readAllowlist = async (db: Queries, id: string) =>
-  (await first(db.run(allowlistOf, { id })))?.allowlist ?? null
+  (await allowlistOf(db, { id }))?.allowlist ?? null
 
 const overrideColumns = [
   'concurrent_limit',
@@ -238,7 +223,7 @@ export type OverrideColumn = (typeof overrideColumns)[number]
 export type Overrides = Pick<AccountRow, OverrideColumn>
 
 const setOverride = (column: OverrideColumn) =>
-  statement<{ id: string; figure: number | null }>()(`set ${column}`, (db, { id, figure }) =>
+  done<{ id: string; figure: number | null }>()(`set ${column}`, (db, { id, figure }) =>
     db.updateTable('account').set(column, figure).where('id', '=', id),
   )
 const settersOfOverrides = new Map(overrideColumns.map((column) => [column, setOverride(column)]))
@@ -247,37 +232,31 @@ export const changeOverrides = (db: Transactions, id: string, changes: Partial<O
   db.transaction(async (db) => {
     for (const [column, setter] of settersOfOverrides) {
       const figure = changes[column]
-      if (figure !== undefined) await db.run(setter, { id, figure })
+      if (figure !== undefined) await setter(db, { id, figure })
     }
   })
 
-const overridesOf = statement<{ id: string }>()('limits of account', (db, { id }) =>
+const overridesOf = first<{ id: string }>()('limits of account', (db, { id }) =>
   db.selectFrom('account').select(overrideColumns).where('id', '=', id),
 )
 
-export const readOverrides = (db: Queries, id: string) => first(db.run(overridesOf, { id }))
+export const readOverrides = (db: Queries, id: string) => overridesOf(db, { id })
 
-const suspendOne = statement<{ id: string; isDeleted: boolean }>()(
-  'suspend account',
-  (db, { id, isDeleted }) =>
-    db
-      .updateTable('account')
-      .set((row) => ({
-        suspended_at: row.fn.coalesce('suspended_at', now),
-        deleted_at: row.fn.coalesce('deleted_at', sql<Date>`case when ${isDeleted}::boolean then ${now} end`),
-      }))
-      .where('id', '=', id),
+const suspendOne = done<{ id: string; isDeleted: boolean }>()('suspend account', (db, { id, isDeleted }) =>
+  db
+    .updateTable('account')
+    .set((row) => ({
+      suspended_at: row.fn.coalesce('suspended_at', now),
+      deleted_at: row.fn.coalesce('deleted_at', sql<Date>`case when ${isDeleted}::boolean then ${now} end`),
+    }))
+    .where('id', '=', id),
 )
 
-/**
- * Marks an account as suspended, without ending its sandboxes. To suspend an account, call `suspend` in
- * suspend.ts.
- * @param isDeleted whether to also mark the account as deleted
- */
+/** Does not end the account's sandboxes, unlike `suspend` in suspend.ts. */
 export const markSuspended = (db: Queries, id: string, isDeleted: boolean) =>
-  done(db.run(suspendOne, { id, isDeleted }))
+  suspendOne(db, { id, isDeleted })
 
-const unsuspendOne = statement<{ id: string }>()('unsuspend account', (db, { id }) =>
+const unsuspendOne = hasRow<{ id: string }>()('unsuspend account', (db, { id }) =>
   db
     .updateTable('account')
     .set({ suspended_at: null })
@@ -286,10 +265,10 @@ const unsuspendOne = statement<{ id: string }>()('unsuspend account', (db, { id 
     .returning('id'),
 )
 
-/** Returns false if the account is marked as deleted or does not exist. */
-export const unsuspend = (db: Queries, id: string) => hasRow(db.run(unsuspendOne, { id }))
+/** Returns false if the account is deleted. */
+export const unsuspend = (db: Queries, id: string) => unsuspendOne(db, { id })
 
-const passwordCosts = statement<{ costAt: number }>()(
+const passwordCosts = rows<{ costAt: number }>()(
   'costs of passwords',
   (_, { costAt }) => sql<{ cost: number | null; accounts: number; installation: string }>`
   select get_byte(password_hash, ${costAt}::int) as cost, count(*) as accounts, installation.id as installation
@@ -298,13 +277,12 @@ const passwordCosts = statement<{ costAt: number }>()(
 )
 
 /**
- * Returns the number of accounts for each password hash cost, and the installation's ID. If there are no
- * accounts, the only row has a null cost.
- * @param costAt index, within a hash, of the byte that contains the cost
+ * Counts the accounts for each cost, or returns one row with a null cost if there are none.
+ * @param costAt index of the byte that contains the cost, within a hash
  */
-export const countPasswordCosts = (db: Queries, costAt: number) => db.run(passwordCosts, { costAt })
+export const countPasswordCosts = (db: Queries, costAt: number) => passwordCosts(db, { costAt })
 
-const removeDone = statement()('remove deleted accounts', (db) =>
+const removeDone = rows()('remove deleted accounts', (db) =>
   db
     .with('done', (db) =>
       db
@@ -326,7 +304,7 @@ const removeDone = statement()('remove deleted accounts', (db) =>
     .returning('id'),
 )
 
-/** Removes deleted accounts that have no pods left, and returns their IDs. */
+/** Removes deleted accounts that have no pods left. */
 export async function removeDeletedAccounts(db: Queries): Promise<string[]> {
-  return (await db.run(removeDone)).map(({ id }) => id)
+  return (await removeDone(db)).map(({ id }) => id)
 }

@@ -2,15 +2,13 @@
 import { expressionBuilder, sql } from 'kysely'
 import type { Scope } from '../contract/endpoint.ts'
 import type { Queries } from './database.ts'
-import type { ApiKey } from './entities/api-key.ts'
-import type { Tables } from './entities/index.ts'
-import type { RowOf } from './entities/row.ts'
+import type { ApiKeyRow as Row, Tables } from './entities.ts'
 import { isOlder, now, type Page } from './sql.ts'
-import { done, first, hasRow, only, statement } from './statement.ts'
+import { done, first, hasRow, only, rows } from './statement.ts'
 
 const shown = ['id', 'name', 'scope', 'last_four', 'created_at', 'expires_at', 'last_used_at'] as const
 
-export type ApiKeyRow = Pick<RowOf<typeof ApiKey>, (typeof shown)[number]>
+export type ApiKeyRow = Pick<Row, (typeof shown)[number]>
 
 const key = expressionBuilder<Tables, 'api_key'>()
 
@@ -19,10 +17,10 @@ const isLive = key.and([
   key.or([key('expires_at', 'is', null), key('expires_at', '>', now)]),
 ])
 
-/** Original lifetime of a key. Null if the key was created without an expiry. */
+/** Null if the key was created without an expiry. */
 const firstLifetime = sql<string | null>`case when is_replaced then lifetime else expires_at - created_at end`
 
-const byHash = statement<{ hash: Buffer }>()('api key by hash', (db, { hash }) =>
+const byHash = first<{ hash: Buffer }>()('api key by hash', (db, { hash }) =>
   db
     .selectFrom('api_key')
     .innerJoin('account', 'account.id', 'account_id')
@@ -40,9 +38,9 @@ const byHash = statement<{ hash: Buffer }>()('api key by hash', (db, { hash }) =
     .where(isLive),
 )
 
-export const findApiKey = (db: Queries, hash: Buffer) => first(db.run(byHash, { hash }))
+export const findApiKey = (db: Queries, hash: Buffer) => byHash(db, { hash })
 
-const used = statement<{ ids: string[] }>()('api keys were used', (db, { ids }) =>
+const used = done<{ ids: string[] }>()('api keys were used', (db, { ids }) =>
   db
     .updateTable('api_key')
     .set({ last_used_at: now })
@@ -52,8 +50,8 @@ const used = statement<{ ids: string[] }>()('api keys were used', (db, { ids }) 
     ),
 )
 
-/** Stores when keys were last used. Each key's row is updated at most once a minute. */
-export const markUsed = (db: Queries, ids: string[]) => done(db.run(used, { ids }))
+/** Updates each key's row at most once a minute. */
+export const markUsed = (db: Queries, ids: string[]) => used(db, { ids })
 
 interface MadeKey {
   id: string
@@ -65,7 +63,8 @@ interface MadeKey {
   expires: Date | null
 }
 
-const insert = statement<MadeKey>()('insert api key', (db, made) =>
+/** Returns undefined if the requested expiry has already passed. */
+export const insertApiKey = first<MadeKey>()('insert api key', (db, made) =>
   db
     .insertInto('api_key')
     .columns(['id', 'account_id', 'name', 'scope', 'hash', 'last_four', 'expires_at'])
@@ -77,10 +76,7 @@ const insert = statement<MadeKey>()('insert api key', (db, made) =>
     .returning(shown),
 )
 
-/** Returns undefined if the requested expiry has already passed. */
-export const insertApiKey = (db: Queries, made: MadeKey) => first(db.run(insert, made))
-
-const toRotate = statement<{ id: string; accountId: string }>()(
+export const findApiKeyToRotate = first<{ id: string; accountId: string }>()(
   'api key to rotate',
   (db, { id, accountId }) =>
     db
@@ -91,10 +87,7 @@ const toRotate = statement<{ id: string; accountId: string }>()(
       .where(isLive),
 )
 
-export const findApiKeyToRotate = (db: Queries, of: { id: string; accountId: string }) =>
-  first(db.run(toRotate, of))
-
-const replace = statement<{ id: string; overlapSeconds: number }>()(
+const replace = done<{ id: string; overlapSeconds: number }>()(
   'replace api key',
   (db, { id, overlapSeconds }) =>
     db
@@ -108,9 +101,9 @@ const replace = statement<{ id: string; overlapSeconds: number }>()(
 )
 
 export const expireReplaced = (db: Queries, id: string, overlapSeconds: number) =>
-  done(db.run(replace, { id, overlapSeconds }))
+  replace(db, { id, overlapSeconds })
 
-const ofAccount = statement<Page & { accountId: string }>()(
+export const listApiKeys = rows<Page & { accountId: string }>()(
   'api keys of account',
   (db, { accountId, before, limit }) =>
     db
@@ -123,35 +116,29 @@ const ofAccount = statement<Page & { accountId: string }>()(
       .limit(limit),
 )
 
-/** Returns a page of the account's keys, newest first, without revoked keys. */
-export const listApiKeys = (db: Queries, page: Page & { accountId: string }): Promise<ApiKeyRow[]> =>
-  db.run(ofAccount, page)
-
-const revoke = statement<{ id: string; accountId: string }>()('revoke api key', (db, { id, accountId }) =>
-  db
-    .updateTable('api_key')
-    .set({ revoked_at: now })
-    .where('id', '=', id)
-    .where('account_id', '=', accountId)
-    .where('revoked_at', 'is', null)
-    .returning('id'),
+export const revokeApiKey = hasRow<{ id: string; accountId: string }>()(
+  'revoke api key',
+  (db, { id, accountId }) =>
+    db
+      .updateTable('api_key')
+      .set({ revoked_at: now })
+      .where('id', '=', id)
+      .where('account_id', '=', accountId)
+      .where('revoked_at', 'is', null)
+      .returning('id'),
 )
 
-/** Returns false if the account has no such key or the key is already revoked. */
-export const revokeApiKey = (db: Queries, of: { id: string; accountId: string }) => hasRow(db.run(revoke, of))
-
-const count = statement<{ accountId: string }>()('count api keys', (db, { accountId }) =>
+const count = only<{ accountId: string }>()('count api keys', (db, { accountId }) =>
   db
     .selectFrom('api_key')
     .select(({ fn }) => fn.countAll<number>().as('count'))
     .where('account_id', '=', accountId),
 )
 
-export const countApiKeys = async (db: Queries, accountId: string) =>
-  (await only(db.run(count, { accountId }))).count
+export const countApiKeys = async (db: Queries, accountId: string) => (await count(db, { accountId })).count
 
-const removeDead = statement<{ accountId: string }>()('remove dead api keys', (db, { accountId }) =>
+const removeDead = done<{ accountId: string }>()('remove dead api keys', (db, { accountId }) =>
   db.deleteFrom('api_key').where('account_id', '=', accountId).where(key.not(isLive)),
 )
 
-export const removeDeadApiKeys = (db: Queries, accountId: string) => done(db.run(removeDead, { accountId }))
+export const removeDeadApiKeys = (db: Queries, accountId: string) => removeDead(db, { accountId })

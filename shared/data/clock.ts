@@ -1,13 +1,12 @@
 import { sql } from 'kysely'
 import type { Queries } from './database.ts'
 import { now } from './sql.ts'
-import { only, statement } from './statement.ts'
+import { only } from './statement.ts'
 
-const read = statement()('clock', () => sql<{ now: Date }>`select ${now} as now`)
+const read = only()('clock', () => sql<{ now: Date }>`select ${now} as now`)
 
-export const readClock = async (db: Queries) => (await only(db.run(read))).now
+export const readClock = async (db: Queries) => (await read(db)).now
 
-/** A reading of PostgreSQL's clock. The time extrapolated from the reading is never ahead of PostgreSQL. */
 export interface DatabaseClock {
   /** Milliseconds since the Unix epoch. */
   ms: number
@@ -15,4 +14,5 @@ export interface DatabaseClock {
   readAt: number
 }
 
+/** Returns an extrapolated time, which is never ahead of PostgreSQL. */
 export const readOf = ({ ms, readAt }: DatabaseClock): number => ms + performance.now() - readAt

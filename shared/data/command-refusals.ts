@@ -3,9 +3,9 @@ import { sql } from 'kysely'
 import { limits } from '../contract/limits.ts'
 import type { Queries } from './database.ts'
 import { todayOnce } from './sql.ts'
-import { done, statement } from './statement.ts'
+import { done, rows } from './statement.ts'
 
-const count = statement<{ accountId: string }>()('count refused command', (db, { accountId }) =>
+const count = done<{ accountId: string }>()('count refused command', (db, { accountId }) =>
   db
     .insertInto('command_refusal')
     .values({ account_id: accountId, day: todayOnce, count: 1 })
@@ -16,11 +16,11 @@ const count = statement<{ accountId: string }>()('count refused command', (db, {
     ),
 )
 
-export const countRefusedCommand = (db: Queries, accountId: string) => done(db.run(count, { accountId }))
+export const countRefusedCommand = (db: Queries, accountId: string) => count(db, { accountId })
 
 const keptSince = sql<string>`${todayOnce} - ${sql.lit(limits.refusalDays)}`
 
-const ofAccount = statement<{ accountId: string }>()('refused commands', (db, { accountId }) =>
+const ofAccount = rows<{ accountId: string }>()('refused commands', (db, { accountId }) =>
   db
     .selectFrom('command_refusal')
     .select(['count', sql<string>`day::text`.as('day')])
@@ -29,14 +29,12 @@ const ofAccount = statement<{ accountId: string }>()('refused commands', (db, { 
     .orderBy('command_refusal.day', 'desc'),
 )
 
-/** Returns the refused commands by day, newest day first. Days have the format 2026-11-24. */
+/** Newest day first. Days have the format 2026-11-24. */
 export const readRefusedCommands = (
   db: Queries,
   accountId: string,
-): Promise<{ day: string; count: number }[]> => db.run(ofAccount, { accountId })
+): Promise<{ day: string; count: number }[]> => ofAccount(db, { accountId })
 
-const forget = statement()('forget refused commands', (db) =>
+export const forgetRefusedCommands = done()('forget refused commands', (db) =>
   db.deleteFrom('command_refusal').where('day', '<=', keptSince),
 )
-
-export const forgetRefusedCommands = (db: Queries) => done(db.run(forget))

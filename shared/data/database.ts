@@ -1,20 +1,17 @@
 /**
  * The ORM creates the pool and runs migrations. Statements run directly on the pool, because the ORM's entity
- * manager takes more time than a query.
+ * manager takes longer than a query.
  */
 import { MikroORM, type PostgreSqlConnection } from '@mikro-orm/postgresql'
 import { parse } from 'pg-connection-string'
 import { limitByKey } from '../lib/limit-by-key.ts'
-import { entities, type Tables } from './entities/index.ts'
-import type { Builder, Statement } from './statement.ts'
+import { entities, type Tables } from './entities.ts'
+import type { Builder, Statement, ValuesOf } from './statement.ts'
 
-export type Row = Record<string, unknown>
+type Row = Record<string, unknown>
 
 export interface Queries {
-  run<Values, Result>(
-    statement: Statement<Values, Result>,
-    ...values: keyof Values extends never ? [] : [Values]
-  ): Promise<Result[]>
+  run<Values, Result>(statement: Statement<Values, Result>, ...values: ValuesOf<Values>): Promise<Result[]>
   /** Runs plain SQL with a `?` for each parameter. Only tests and benchmarks use this method. */
   query<T extends Row = Row>(sql: string, parameters?: unknown[]): Promise<T[]>
 }
@@ -25,22 +22,22 @@ export interface Transactions extends Queries {
 
 export interface Database extends Transactions {
   /**
-   * Returns a handle for statements that may wait for a row lock of an account. Each account may use only a
-   * few connections through its handle, so a locked row does not delay other accounts.
+   * Returns a handle for statements that may wait for a row lock of an account. A locked row does not delay
+   * other accounts, because each account can use only a few connections through its handle.
    */
   share(accountId: string): Transactions
   close(): Promise<void>
 }
 
 /** Timeouts in milliseconds. 0 disables a timeout. */
-export interface DatabaseTimeouts {
+interface DatabaseTimeouts {
   /** Maximum time to open a connection, or to wait for a free one in the pool. */
   connection: number
   answer: number
-  /** Maximum time that PostgreSQL runs a statement before canceling it. */
+  /** PostgreSQL cancels a longer statement. */
   statement: number
   lock: number
-  /** Maximum time between two statements of a transaction. After that, PostgreSQL closes the connection. */
+  /** PostgreSQL closes a connection that pauses for longer within a transaction. */
   idle: number
 }
 
@@ -63,7 +60,7 @@ function numbered(sql: string): string {
   return sql.replaceAll('?', () => `$${++count}`)
 }
 
-/** Opens a connection pool. Connections are opened on demand, so queries succeed again after an outage. */
+/** Connections are opened on demand, so queries succeed again after an outage. */
 export function openDatabase(url: string, { connections = 10, timeouts = requestTimeouts } = {}): Database {
   const orm = makeOrm(url, { pool: { min: 0, max: connections } }, timeouts)
   const connection = orm.em.getConnection() as PostgreSqlConnection
@@ -180,7 +177,6 @@ function parseTypes(types: TypeParsers): void {
   types.setTypeParser(20, Number)
 }
 
-/** Only migrations use the ORM directly. */
 export function makeOrm(
   url: string,
   options: object = {},

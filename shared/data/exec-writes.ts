@@ -3,9 +3,9 @@ import { type RawBuilder, sql } from 'kysely'
 import type { Queries } from './database.ts'
 import { type ExecEnding, noWorker, type ShownExec, shownColumns, workerLost } from './execs.ts'
 import { endedAt, endReason, now } from './sql.ts'
-import { done, first, hasRow, only, statement } from './statement.ts'
+import { done, first, hasRow, only } from './statement.ts'
 
-export interface StartedExec {
+interface StartedExec {
   id: string
   sandboxId: string
   workerId: string
@@ -29,25 +29,19 @@ const insertBy = (commitMode: RawBuilder<unknown>, it: StartedExec) => sql<{ id:
   on conflict do nothing
   returning id`
 
-/**
- * Makes a commit return before the WAL is flushed. The most recent commits can then be lost in a PostgreSQL
- * crash.
- */
+/** Commits before the WAL is flushed. A PostgreSQL crash can then lose the most recent commits. */
 const quick = sql`select set_config('synchronous_commit', 'off', true)`
 
-/** Used without an Idempotency-Key. If the row is lost in a PostgreSQL crash, the command is not listed. */
-const insert = statement<StartedExec>()('command starts', (_, it) => insertBy(quick, it))
-/**
- * Used with an Idempotency-Key. The row survives a PostgreSQL crash, so a retry does not run the command
- * again.
- */
-const insertWithKey = statement<StartedExec>()('command with a key starts', (_, it) =>
+/** Without an Idempotency-Key. A command whose row is lost in a PostgreSQL crash is not listed. */
+const insert = hasRow<StartedExec>()('command starts', (_, it) => insertBy(quick, it))
+/** With an Idempotency-Key. The row survives a crash, so a retry does not run the command again. */
+const insertWithKey = hasRow<StartedExec>()('command with a key starts', (_, it) =>
   insertBy(sql`select 1`, it),
 )
 
 /** Returns false if a row with this ID or Idempotency-Key exists, or if `endsMs` has passed. */
 export const insertExec = (db: Queries, started: StartedExec) =>
-  hasRow(db.run(started.idempotencyKey === null ? insert : insertWithKey, started))
+  (started.idempotencyKey === null ? insert : insertWithKey)(db, started)
 
 interface Ended extends ExecEnding {
   id: string
@@ -73,19 +67,18 @@ const endBy = (it: Ended, condition: RawBuilder<unknown>) => sql<{ id: string }>
    where id = ${it.id} and status = 'running' ${condition}
   returning id`
 
-/** Stores an exit status, except in a destroyed sandbox, where every command counts as killed. */
-const end = statement<Ended>()('command ends', (_, it) =>
+/** In a destroyed sandbox, every command counts as killed. */
+/** Returns false if the row already has an exit status, or if the sandbox is destroyed. */
+export const writeExit = hasRow<Ended>()('command ends', (_, it) =>
   endBy(it, sql`and not exists (select from sandbox where id = sandbox_id and destroyed_at is not null)`),
 )
-const endAnyhow = statement<Ended>()('command ends in any sandbox', (_, it) => endBy(it, sql``))
 
-/** Stores an exit status. Returns false if the row already has one, or if the sandbox is destroyed. */
-export const writeExit = (db: Queries, ended: Ended) => hasRow(db.run(end, ended))
+/** Returns false if the row already has an exit status. */
+export const writeExitUnconditionally = hasRow<Ended>()('command ends in any sandbox', (_, it) =>
+  endBy(it, sql``),
+)
 
-/** Stores an exit status, even in a destroyed sandbox. Returns false if the row already has one. */
-export const writeExitUnconditionally = (db: Queries, ended: Ended) => hasRow(db.run(endAnyhow, ended))
-
-const settle = statement<{ id: string; isLost: boolean }>()('command has ended', (db, { id, isLost }) =>
+const settle = first<{ id: string; isLost: boolean }>()('command has ended', (db, { id, isLost }) =>
   db
     .updateTable('exec')
     .set({ is_left: sql<boolean>`is_left and ${isLost}::boolean` })
@@ -94,21 +87,17 @@ const settle = statement<{ id: string; isLost: boolean }>()('command has ended',
 )
 
 /**
- * Records that a worker has finished running a command, and returns the exit status stored in the row.
- * @param isLost whether processes of the command may remain; if false, `is_left` is cleared
+ * Records that a worker no longer runs a command, and returns the exit status stored in the row.
+ * @param isLost whether processes of the command may remain; if not, `is_left` is cleared
  */
-export const confirmExited = (db: Queries, id: string, isLost: boolean) =>
-  first(db.run(settle, { id, isLost }))
+export const confirmExited = (db: Queries, id: string, isLost: boolean) => settle(db, { id, isLost })
 
-const pid = statement<{ id: string; pid: number }>()('pid of command', (db, { id, pid }) =>
+const pid = done<{ id: string; pid: number }>()('pid of command', (db, { id, pid }) =>
   db.updateTable('exec').set({ pid }).where('id', '=', id),
 )
 
-/**
- * Stores the PID of a command that runs in a terminal or a replacement slot. This PID was not known at the
- * insert.
- */
-export const recordPid = (db: Queries, id: string, of: number) => done(db.run(pid, { id, pid: of }))
+/** For a command in a terminal or a replacement slot, whose PID was not known at the insert. */
+export const recordPid = (db: Queries, id: string, of: number) => pid(db, { id, pid: of })
 
 interface LostExec {
   id: string
@@ -120,7 +109,8 @@ interface LostExec {
   durationMs: number
 }
 
-const insertLost = statement<LostExec>()('command is lost', (db, it) =>
+/** Does nothing if the worker's row exists. Otherwise, the worker can no longer start the command. */
+export const insertLostExec = done<LostExec>()('command is lost', (db, it) =>
   db
     .insertInto('exec')
     .values({
@@ -139,12 +129,6 @@ const insertLost = statement<LostExec>()('command is lost', (db, it) =>
     .onConflict((conflict) => conflict.doNothing()),
 )
 
-/**
- * Inserts a row with the status `lost`. Does nothing if the worker has already inserted the command's row.
- * After this insert, the worker's own insert fails, so the command can no longer start.
- */
-export const insertLostExec = (db: Queries, lost: LostExec) => done(db.run(insertLost, lost))
-
 interface UnknownEnd {
   id: string
   sandboxId: string
@@ -154,8 +138,8 @@ const durationMs = sql`greatest(0, round(1000 * extract(epoch from
   least(${now}, (select ${endedAt} from sandbox where id = exec.sandbox_id)) - exec.started_at)))`
 
 /**
- * Sets the final status of a command whose exit status is unknown: `killed` if its sandbox is destroyed,
- * otherwise `lost`. A row lock on the sandbox prevents a concurrent destroy.
+ * Ends a command whose exit status is unknown: `killed` if its sandbox is destroyed, otherwise `lost`. A row
+ * lock on the sandbox prevents a concurrent destroy.
  */
 const endUnknown = ({ id, sandboxId }: UnknownEnd, more: RawBuilder<unknown>) => sql<ShownExec>`
   with its_sandbox as (select ${endedAt} as destroyed_at, ${endReason} as destroy_reason from sandbox where id = ${sandboxId} for share)
@@ -166,11 +150,9 @@ const endUnknown = ({ id, sandboxId }: UnknownEnd, more: RawBuilder<unknown>) =>
     from its_sandbox where exec.id = ${id} and status = 'running'
   returning ${sql.join(shownColumns.map((column) => sql.ref(`exec.${column}`)))}`
 
-const loseOrphan = statement<UnknownEnd>()('orphan is lost', (_, it) => endUnknown(it, sql``))
+export const markOrphanLost = done<UnknownEnd>()('orphan is lost', (_, it) => endUnknown(it, sql``))
 
-export const markOrphanLost = (db: Queries, orphan: UnknownEnd) => done(db.run(loseOrphan, orphan))
-
-const lose = statement<UnknownEnd & { stdout: number; stderr: number }>()(
+const lose = first<UnknownEnd & { stdout: number; stderr: number }>()(
   'command of unresponsive worker is lost',
   (_, it) =>
     endUnknown(
@@ -180,21 +162,20 @@ const lose = statement<UnknownEnd & { stdout: number; stderr: number }>()(
 )
 
 /**
- * Marks a command as lost, or as killed if its sandbox is destroyed. The reconciler kills any remaining
- * processes.
+ * The reconciler kills any remaining processes.
  * @param printed number of output bytes that the client received
  * @returns undefined if the command has no row or already has an exit status
  */
 export const markLost = (db: Queries, of: UnknownEnd, printed: { stdout: number; stderr: number }) =>
-  first(db.run(lose, { ...of, ...printed }))
+  lose(db, { ...of, ...printed })
 
-const clearLeft = statement<{ id: string }>()('orphan has ended', (db, { id }) =>
+const clearLeft = done<{ id: string }>()('orphan has ended', (db, { id }) =>
   db.updateTable('exec').set({ is_left: false }).where('id', '=', id),
 )
 
-export const markEnded = (db: Queries, id: string) => done(db.run(clearLeft, { id }))
+export const markEnded = (db: Queries, id: string) => clearLeft(db, { id })
 
-const withdraw = statement<{ ids: string[] }>()(
+const withdraw = only<{ ids: string[] }>()(
   'withdraw commands',
   (_, { ids }) => sql<{ clock_ms: number }>`
   with withdrawn as (delete from exec where id = any(${ids}::text[]) and status = 'running'),
@@ -203,25 +184,23 @@ const withdraw = statement<{ ids: string[] }>()(
 )
 
 /**
- * Deletes the rows of commands that did not run, including their Idempotency-Keys. Commands that were
- * reported as `lost` keep their rows.
+ * Deletes commands that did not run, with their Idempotency-Keys, except those already reported as `lost`.
  * @returns PostgreSQL's time when the deletion started, in milliseconds since the Unix epoch
  */
-export const takeBackExecs = async (db: Queries, ids: string[]) =>
-  (await only(db.run(withdraw, { ids }))).clock_ms
+export const takeBackExecs = async (db: Queries, ids: string[]) => (await withdraw(db, { ids })).clock_ms
 
-const forget = statement<{ before: string; limit: number }>()('forget commands', (db, { before, limit }) =>
-  db
-    .deleteFrom('exec')
-    .where('id', 'in', (db) =>
-      db
-        .selectFrom('exec')
-        .select('id')
-        .where('id', '<', before)
-        .where('status', '<>', 'running')
-        .orderBy('id')
-        .limit(limit),
-    ),
+export const forgetExecs = done<{ before: string; limit: number }>()(
+  'forget commands',
+  (db, { before, limit }) =>
+    db
+      .deleteFrom('exec')
+      .where('id', 'in', (db) =>
+        db
+          .selectFrom('exec')
+          .select('id')
+          .where('id', '<', before)
+          .where('status', '<>', 'running')
+          .orderBy('id')
+          .limit(limit),
+      ),
 )
-
-export const forgetExecs = (db: Queries, of: { before: string; limit: number }) => done(db.run(forget, of))

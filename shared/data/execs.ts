@@ -2,10 +2,9 @@
 import { type NotNull, sql } from 'kysely'
 import { posixWord } from '../contract/shell-words.ts'
 import type { Queries } from './database.ts'
-import type { ExecRow } from './entities/exec.ts'
-import type { Tables } from './entities/index.ts'
+import type { ExecRow, Tables } from './entities.ts'
 import { isOlder, type Page } from './sql.ts'
-import { first, statement } from './statement.ts'
+import { first, rows } from './statement.ts'
 
 export type { ExecRow }
 
@@ -48,7 +47,7 @@ export const workerLost = 'the worker that ran it was lost'
 /** The `worker_id` of a command that no worker has started. */
 export const noWorker = ''
 
-const destroyReason = statement<{ id: string }>()('end of sandbox of running command', (db, { id }) =>
+const destroyReason = first<{ id: string }>()('end of sandbox of running command', (db, { id }) =>
   db
     .selectFrom('exec')
     .innerJoin('sandbox', 'sandbox.id', 'sandbox_id')
@@ -58,13 +57,10 @@ const destroyReason = statement<{ id: string }>()('end of sandbox of running com
     .where('destroyed_at', 'is not', null),
 )
 
-/**
- * Returns why the sandbox of a running command was destroyed. Returns undefined if the sandbox is not
- * destroyed or the command is not running.
- */
-export const findDestroyReasonOfExec = (db: Queries, id: string) => first(db.run(destroyReason, { id }))
+/** Returns undefined if the sandbox is not destroyed or the command is not running. */
+export const findDestroyReasonOfExec = (db: Queries, id: string) => destroyReason(db, { id })
 
-const byKey = statement<{ sandboxId: string; key: string | null }>()(
+export const findExecByKey = first<{ sandboxId: string; key: string | null }>()(
   'command by key',
   (db, { sandboxId, key }) =>
     db
@@ -76,18 +72,13 @@ const byKey = statement<{ sandboxId: string; key: string | null }>()(
       .$narrowType<{ request_hash: NotNull }>(),
 )
 
-export const findExecByKey = (db: Queries, of: { sandboxId: string; key: string | null }) =>
-  first(db.run(byKey, of))
-
-const byId = statement<{ sandboxId: string; execId: string }>()(
+export const findExec = first<{ sandboxId: string; execId: string }>()(
   'command by id',
   (db, { sandboxId, execId }) =>
     db.selectFrom('exec').select(shownColumns).where('sandbox_id', '=', sandboxId).where('id', '=', execId),
 )
 
-export const findExec = (db: Queries, of: { sandboxId: string; execId: string }) => first(db.run(byId, of))
-
-const started = statement<{ sandboxId: string; execId: string; key: string | null }>()(
+const started = first<{ sandboxId: string; execId: string; key: string | null }>()(
   'command by id or key',
   (db, { sandboxId, execId, key }) =>
     db
@@ -100,9 +91,9 @@ const started = statement<{ sandboxId: string; execId: string; key: string | nul
 export const findStarted = (
   db: Queries,
   { key, ...of }: { sandboxId: string; execId: string; key: string | undefined },
-) => first(db.run(started, { ...of, key: key ?? null }))
+) => started(db, { ...of, key: key ?? null })
 
-const ofSandbox = statement<Page & { sandboxId: string }>()(
+export const listExecs = rows<Page & { sandboxId: string }>()(
   'commands of sandbox',
   (db, { sandboxId, before, limit }) =>
     db
@@ -114,21 +105,18 @@ const ofSandbox = statement<Page & { sandboxId: string }>()(
       .limit(limit),
 )
 
-export const listExecs = (db: Queries, page: Page & { sandboxId: string }): Promise<ShownExec[]> =>
-  db.run(ofSandbox, page)
-
 const listed = (ids: string) => sql<string>`(select jsonb_array_elements_text(${ids}::jsonb))`
 
-const missing = statement<{ live: string }>()('missing workers', (db, { live }) => {
+const missing = rows<{ live: string }>()('missing workers', (db, { live }) => {
   const workers = db.selectFrom('exec').select('worker_id').where('worker_id', 'not in', listed(live))
   return workers
     .where('status', '=', 'running')
     .union(workers.where('is_left', '=', sql.lit(true)).where('pid', 'is', null))
 })
 
-/** Returns the workers that are not in `live` but have commands that may still run. */
+/** Returns workers that are not in `live` but have commands that may still be running. */
 export async function findMissingWorkers(db: Queries, live: string[]): Promise<string[]> {
-  return (await db.run(missing, { live: JSON.stringify(live) })).map(({ worker_id }) => worker_id)
+  return (await missing(db, { live: JSON.stringify(live) })).map(({ worker_id }) => worker_id)
 }
 
 interface OrphanPage {
@@ -136,7 +124,7 @@ interface OrphanPage {
   limit: number
 }
 
-const orphans = statement<OrphanPage & { gone: string }>()('orphans', (db, { gone, after, limit }) =>
+const orphans = rows<OrphanPage & { gone: string }>()('orphans', (db, { gone, after, limit }) =>
   db
     .selectFrom('exec')
     .innerJoin('sandbox', 'sandbox.id', 'sandbox_id')
@@ -157,12 +145,12 @@ const orphans = statement<OrphanPage & { gone: string }>()('orphans', (db, { gon
     .limit(limit),
 )
 
-/** Returns one page of orphaned commands. The reconciler kills their processes. */
+/** The reconciler kills the processes of these commands. */
 export const findOrphans = (db: Queries, gone: string[], page: OrphanPage) =>
-  db.run(orphans, { gone: JSON.stringify(gone), ...page })
+  orphans(db, { gone: JSON.stringify(gone), ...page })
 export type Orphan = Awaited<ReturnType<typeof findOrphans>>[number]
 
-const running = statement<{ ids: string[] }>()('running commands', (db, { ids }) =>
+const running = rows<{ ids: string[] }>()('running commands', (db, { ids }) =>
   db
     .selectFrom('exec')
     .select('id')
@@ -171,5 +159,5 @@ const running = statement<{ ids: string[] }>()('running commands', (db, { ids })
 )
 
 export async function findRunning(db: Queries, ids: string[]): Promise<Set<string>> {
-  return new Set((await db.run(running, { ids })).map(({ id }) => id))
+  return new Set((await running(db, { ids })).map(({ id }) => id))
 }

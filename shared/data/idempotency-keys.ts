@@ -1,11 +1,10 @@
 /** The `idempotency_key` table, for requests that create sandboxes. Only this file writes to the table. */
 import { sql } from 'kysely'
 import { limits } from '../contract/limits.ts'
-import type { Queries } from './database.ts'
 import { now, nowOnce } from './sql.ts'
-import { done, first, statement } from './statement.ts'
+import { done, first } from './statement.ts'
 
-const honoured = statement<{ accountId: string; key: string }>()(
+export const findIdempotencyKey = first<{ accountId: string; key: string }>()(
   'idempotency key',
   (db, { accountId, key }) =>
     db
@@ -16,9 +15,6 @@ const honoured = statement<{ accountId: string; key: string }>()(
       .where('created_at', '>', sql<Date>`${now} - ${sql.lit(limits.idempotencyHours)} * interval '1 hour'`),
 )
 
-export const findIdempotencyKey = (db: Queries, of: { accountId: string; key: string }) =>
-  first(db.run(honoured, of))
-
 interface NewIdempotencyKey {
   accountId: string
   key: string
@@ -27,7 +23,8 @@ interface NewIdempotencyKey {
   at: Date
 }
 
-const remember = statement<NewIdempotencyKey>()(
+/** Overwrites an expired entry with the same key. */
+export const rememberIdempotencyKey = done<NewIdempotencyKey>()(
   'remember idempotency key',
   (db, { accountId, key, hash, sandboxId, at }) =>
     db
@@ -42,10 +39,7 @@ const remember = statement<NewIdempotencyKey>()(
       ),
 )
 
-/** Stores an Idempotency-Key. Overwrites an expired entry with the same key. */
-export const rememberIdempotencyKey = (db: Queries, key: NewIdempotencyKey) => done(db.run(remember, key))
-
-const forget = statement()('forget idempotency keys', (db) =>
+export const forgetIdempotencyKeys = done()('forget idempotency keys', (db) =>
   // Deletes keys only at twice their lifetime, so that the cleanup cannot affect a concurrent request.
   db
     .deleteFrom('idempotency_key')
@@ -55,5 +49,3 @@ const forget = statement()('forget idempotency keys', (db) =>
       sql<Date>`${nowOnce} - ${sql.lit(2 * limits.idempotencyHours)} * interval '1 hour'`,
     ),
 )
-
-export const forgetIdempotencyKeys = (db: Queries) => done(db.run(forget))

@@ -1,11 +1,7 @@
-/** Generates IDs, which sort by creation time. */
 import { randomInt, randomUUID } from 'node:crypto'
 import { encodeTime, ulid as freshUlid, monotonicFactory } from 'ulid'
 
-/**
- * Random numbers for `ulid`. `randomInt` caches random bytes, whereas `ulid` by default generates each byte
- * separately, which takes 80 µs per ID.
- */
+/** `randomInt` caches random bytes. By default, `ulid` generates each one, which takes 80 µs per ID. */
 const random = () => randomInt(32) / 32
 const ulid = monotonicFactory(random)
 
@@ -21,16 +17,10 @@ export const newExecId = () => idOf('exec')
 export const newRequestId = () => `req_${randomUUID()}`
 export const newWorkerId = () => idOf('wrk')
 
-/**
- * Pod names are derived from IDs. A 409 on create or a 404 on delete therefore means that an earlier attempt
- * has succeeded.
- */
+/** A 409 on create or a 404 on delete therefore means that an earlier attempt has succeeded. */
 export const podName = (sandboxId: string): string => sandboxId.replace('_', '-')
 
-/**
- * Returns the end of an ID, the only part that is hashed to choose the slot owner
- * (shared/rpc/worker-registry.ts).
- */
+/** The suffix that determines the slot owner (shared/rpc/worker-registry.ts). */
 export const hashKeyOf = (id: string) => id.slice(-hashKeyLength)
 const hashKeyLength = 4
 
@@ -39,15 +29,12 @@ export const newSandboxIdLike = (podName: string) =>
   // Monotonic ULIDs from the same millisecond would differ only in the characters that are replaced here.
   `sbx_${freshUlid(undefined, random).toLowerCase().slice(0, -hashKeyLength)}${hashKeyOf(podName)}`
 
-/** A string that sorts after the IDs of all sandboxes. */
+/** Sorts after the IDs of all sandboxes. */
 export const lastSandboxId = 'sbx_z'
 
-/**
- * Maximum difference, in milliseconds, between PostgreSQL's clock and an API process's clock, which IDs are
- * based on.
- */
+/** Maximum difference between the clocks of PostgreSQL and of an API process, on which IDs are based. */
 const maxClockSkewMs = 3_600_000
 
-/** Returns a string that sorts before the ID of every sandbox created at or after an RFC 3339 time. */
+/** Sorts before the ID of every sandbox created at or after an RFC 3339 time. */
 export const sandboxIdBefore = (time: string): string =>
   `sbx_${encodeTime(Date.parse(time) - maxClockSkewMs).toLowerCase()}`

@@ -1,18 +1,16 @@
 import { sql } from 'kysely'
 import type { Queries } from './database.ts'
-import { first, hasRow, statement } from './statement.ts'
+import { done, first, hasRow } from './statement.ts'
 
-const only = statement()('installation', (db) => db.selectFrom('installation').select('id'))
+const only = first()('installation', (db) => db.selectFrom('installation').select('id'))
 
-/** Returns the installation's ID, or undefined if migrations have not run yet. */
-export const readInstallation = async (db: Queries) => (await first(db.run(only)))?.id
+/** Returns undefined before the first migration. */
+export const readInstallation = async (db: Queries) => (await only(db))?.id
 
-/**
- * The real time. Tests change the clock of `sandlot_now()`, which must not affect the reconciler's interval.
- */
+/** Tests change the clock of `sandlot_now()`, which must not affect the reconciler's interval. */
 const realNow = sql<Date>`clock_timestamp()`
 
-const take = statement<{ seconds: number }>()('claim reconciler pass', (db, { seconds }) =>
+const take = hasRow<{ seconds: number }>()('claim reconciler pass', (db, { seconds }) =>
   db
     .updateTable('installation')
     .set({ swept_at: realNow })
@@ -25,9 +23,8 @@ const take = statement<{ seconds: number }>()('claim reconciler pass', (db, { se
     .returning('id'),
 )
 
-/**
- * Claims the next reconciler pass, so that only one worker runs it.
- * @param seconds minimum interval between passes
- * @returns false if a worker already started a pass within the interval
- */
-export const claimReconcilePass = (db: Queries, seconds: number) => hasRow(db.run(take, { seconds }))
+/** Returns false if a worker started a pass within the last `seconds`, so that only one worker does. */
+export const claimReconcilePass = (db: Queries, seconds: number) => take(db, { seconds })
+
+/** Checks the connection without using tables, so that it also works before the first migration. */
+export const ping = done()('ping', () => sql<{ one: number }>`select 1 as one`)

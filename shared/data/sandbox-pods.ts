@@ -2,28 +2,26 @@ import { sql } from 'kysely'
 import type { Queries } from './database.ts'
 import { type SandboxRow, sandboxColumns } from './sandboxes.ts'
 import { isActivityDue, isIdle, now } from './sql.ts'
-import { first, only, statement } from './statement.ts'
+import { first, only, rows } from './statement.ts'
 
-const byPod = statement<{ name: string }>()('sandbox by pod', (db, { name }) =>
+const byPod = first<{ name: string }>()('sandbox by pod', (db, { name }) =>
   db.selectFrom('sandbox').select(sandboxColumns).where('pod_name', '=', name).where('reaped_at', 'is', null),
 )
 
 export const findByPod = (db: Queries, pod: { name: string }): Promise<SandboxRow | undefined> =>
-  first(db.run(byPod, { name: pod.name }))
+  byPod(db, { name: pod.name })
 
-const unreaped = statement()('unreaped sandboxes', (db) =>
+export const findUnreaped = rows()('unreaped sandboxes', (db) =>
   db.selectFrom('sandbox').select(sandboxColumns).where('reaped_at', 'is', null).orderBy('expires_at'),
 )
 
-export const findUnreaped = (db: Queries): Promise<SandboxRow[]> => db.run(unreaped)
-
-const idle = statement()('idle sandboxes', (db) =>
+const idle = rows()('idle sandboxes', (db) =>
   db.selectFrom('sandbox').select('id').where('reaped_at', 'is', null).where(isIdle),
 )
 
-export const findIdle = async (db: Queries): Promise<string[]> => (await db.run(idle)).map(({ id }) => id)
+export const findIdle = async (db: Queries): Promise<string[]> => (await idle(db)).map(({ id }) => id)
 
-const starting = statement()('starting sandboxes', (db) =>
+const starting = only()('starting sandboxes', (db) =>
   db
     .selectFrom('sandbox')
     .select(({ fn }) => fn.countAll<number>().as('count'))
@@ -31,9 +29,9 @@ const starting = statement()('starting sandboxes', (db) =>
     .where('destroyed_at', 'is', null),
 )
 
-export const countStarting = async (db: Queries) => (await only(db.run(starting))).count
+export const countStarting = async (db: Queries) => (await starting(db)).count
 
-const states = statement()('states of sandboxes', (db) =>
+export const countByState = rows()('states of sandboxes', (db) =>
   db
     .selectFrom('sandbox')
     .select(({ fn }) => [
@@ -47,9 +45,7 @@ const states = statement()('states of sandboxes', (db) =>
     .groupBy('state'),
 )
 
-export const countByState = (db: Queries) => db.run(states)
-
-const timeLeft = statement<{ id: string }>()('sandbox with time left', (db, { id }) =>
+const timeLeft = first<{ id: string }>()('sandbox with time left', (db, { id }) =>
   db
     .selectFrom('sandbox')
     .select(sandboxColumns)
@@ -61,9 +57,9 @@ const timeLeft = statement<{ id: string }>()('sandbox with time left', (db, { id
     .where('id', '=', id),
 )
 
-export const findRemainingTime = (db: Queries, id: string) => first(db.run(timeLeft, { id }))
+export const findRemainingTime = (db: Queries, id: string) => timeLeft(db, { id })
 
-const owned = statement<{ name: string; uid: string | null }>()(
+const owned = only<{ name: string; uid: string | null }>()(
   'is a pod owned',
   (_, { name, uid }) => sql<{ owned: boolean }>`
   select exists (select from warm_pod where name = pod.name)
@@ -74,15 +70,15 @@ const owned = statement<{ name: string; uid: string | null }>()(
 )
 
 /**
- * Reports whether the warm pool or an active sandbox owns a pod. A single statement reads both tables, so a
+ * Whether the warm pool or an active sandbox owns a pod. A single statement reads both tables, so a
  * concurrent claim cannot hide the pod.
  * @param pod without a UID, every pod with this name matches
  */
 export async function isPodOwned(db: Queries, { name, uid }: { name: string; uid?: string | undefined }) {
-  return (await only(db.run(owned, { name, uid: uid ?? null }))).owned
+  return (await owned(db, { name, uid: uid ?? null })).owned
 }
 
-const busiest = statement<{ oldest: string; memoryMs: number; rushMs: number }>()(
+const busiest = rows<{ oldest: string; memoryMs: number; rushMs: number }>()(
   'busiest moments',
   (_, { oldest, memoryMs, rushMs }) => sql<{ image: string; busiest: number }>`
   select image, max(creates) as busiest
@@ -94,14 +90,12 @@ const busiest = statement<{ oldest: string; memoryMs: number; rushMs: number }>(
 )
 
 /**
- * Returns, for each image, the highest number of sandboxes created within one interval.
- * @param of.rushMs length of an interval
- * @param of.memoryMs how far to look back
- * @param of.oldest an ID older than that period, so that the query can use the primary key
+ * Returns, for each image, the highest number of sandboxes created within an interval of `rushMs`.
+ * @param of.oldest an ID older than `memoryMs`, so that the query can use the primary key
  */
 export async function findBusiest(
   db: Queries,
   of: { oldest: string; memoryMs: number; rushMs: number },
 ): Promise<Map<string, number>> {
-  return new Map((await db.run(busiest, of)).map(({ image, busiest }) => [image, busiest]))
+  return new Map((await busiest(db, of)).map(({ image, busiest }) => [image, busiest]))
 }

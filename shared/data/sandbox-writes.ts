@@ -8,9 +8,9 @@ import type { Queries } from './database.ts'
 import { podName } from './ids.ts'
 import { type SandboxRow, sandboxColumns, shownColumns } from './sandboxes.ts'
 import { isActivityDue, isIdle, now } from './sql.ts'
-import { done, first, hasRow, statement } from './statement.ts'
+import { done, first, hasRow, rows } from './statement.ts'
 
-export interface NewSandbox {
+interface NewSandbox {
   id: string
   accountId: string
   name: string | null
@@ -24,12 +24,12 @@ export interface NewSandbox {
   maxExpiresAt: Date
   idleTimeoutSeconds: number | null
   podName: string
-  /** UID of the claimed warm pod. Null if a new pod must be created. */
+  /** Null if a new pod must be created. */
   podUid: string | null
   podSince: Date | null
 }
 
-const insert = statement<NewSandbox>()(
+export const insertSandbox = done<NewSandbox>()(
   'insert sandbox',
   (_, it) => sql<never>`
   with row as (
@@ -47,15 +47,13 @@ const insert = statement<NewSandbox>()(
     from row, clock, round(extract(epoch from now - created_at) * 1000) as ms`,
 )
 
-export const insertSandbox = (db: Queries, sandbox: NewSandbox) => done(db.run(insert, sandbox))
-
 /**
- * SQL for the end of a sandbox that is being destroyed: `expires_at` if it has expired, otherwise the current
- * time. The end is never before the start, even if PostgreSQL's clock was set back.
+ * `expires_at` if the sandbox has expired, otherwise the current time. The end is never before the start,
+ * even if PostgreSQL's clock was set back.
  */
 const endedNow = sql<Date>`greatest(least(${now}, expires_at), coalesce(ready_at, created_at))`
 
-const end = statement<{ id: string; reason: DestroyReason; detail: string | null }>()(
+const end = first<{ id: string; reason: DestroyReason; detail: string | null }>()(
   'end sandbox',
   (db, { id, reason, detail }) =>
     db
@@ -76,16 +74,15 @@ const end = statement<{ id: string; reason: DestroyReason; detail: string | null
 )
 
 /**
- * Marks a sandbox as destroyed, so that it no longer counts against the quota. The caller must delete the
- * pod. If the sandbox is not ready yet, the reason `pod_failed` becomes `start_failed`. If the sandbox is
- * ready, a call with `start_failed` does nothing. If the sandbox has expired, the reason is `expired`,
- * because clients may already have seen this reason.
- * @returns the row if this call destroyed the sandbox, otherwise undefined
+ * Destroys a sandbox, so that it no longer counts against the quota. The caller must delete the pod. If the
+ * sandbox is not ready yet, the reason `pod_failed` becomes `start_failed`. If it is ready, `start_failed`
+ * does nothing. If it has expired, the reason is `expired`, which clients may already have seen.
+ * @returns the row if this call destroyed the sandbox
  */
 export const markDestroyed = (db: Queries, id: string, reason: DestroyReason, detail: string | null = null) =>
-  first(db.run(end, { id, reason, detail }))
+  end(db, { id, reason, detail })
 
-const endOverdue = statement<{ id: string }>()('end overdue sandbox', (db, { id }) =>
+const endOverdue = first<{ id: string }>()('end overdue sandbox', (db, { id }) =>
   db
     .updateTable('sandbox')
     .set({ destroyed_at: endedNow, destroy_reason: 'expired' })
@@ -96,13 +93,12 @@ const endOverdue = statement<{ id: string }>()('end overdue sandbox', (db, { id 
 )
 
 /**
- * Marks a sandbox as destroyed if it has expired. The statement checks the current row, because the sandbox
- * may have been extended since the caller read it.
- * @returns the row if this call destroyed the sandbox, otherwise undefined
+ * Destroys an expired sandbox. The sandbox may have been extended since the caller read it.
+ * @returns the row if this call destroyed the sandbox
  */
-export const markOverdue = (db: Queries, id: string) => first(db.run(endOverdue, { id }))
+export const markOverdue = (db: Queries, id: string) => endOverdue(db, { id })
 
-const endIdle = statement<{ id: string }>()('end idle sandbox', (db, { id }) =>
+const endIdle = first<{ id: string }>()('end idle sandbox', (db, { id }) =>
   db
     .updateTable('sandbox')
     .set({
@@ -115,13 +111,13 @@ const endIdle = statement<{ id: string }>()('end idle sandbox', (db, { id }) =>
 )
 
 /**
- * Marks a sandbox as destroyed if it is idle. A request that uses the sandbox records its activity in the
- * same row ({@link recordUse}), so only one of the two takes effect.
- * @returns the row if this call destroyed the sandbox, otherwise undefined
+ * Destroys an idle sandbox. A request that uses the sandbox writes to the same row ({@link recordUse}), so
+ * only one of the two takes effect.
+ * @returns the row if this call destroyed the sandbox
  */
-export const markIdle = (db: Queries, id: string) => first(db.run(endIdle, { id }))
+export const markIdle = (db: Queries, id: string) => endIdle(db, { id })
 
-const use = statement<{ id: string }>()('sandbox is used', (db, { id }) =>
+const use = hasRow<{ id: string }>()('sandbox is used', (db, { id }) =>
   db
     .updateTable('sandbox')
     .set({ active_at: now })
@@ -130,10 +126,10 @@ const use = statement<{ id: string }>()('sandbox is used', (db, { id }) =>
     .returning('id'),
 )
 
-/** Records that a request is using a sandbox. Returns false if the sandbox is destroyed. */
-export const recordUse = (db: Queries, id: string) => hasRow(db.run(use, { id }))
+/** Returns false if the sandbox is destroyed. */
+export const recordUse = (db: Queries, id: string) => use(db, { id })
 
-const activity = statement<{ ids: string[] }>()('sandboxes are in use', (db, { ids }) =>
+const activity = done<{ ids: string[] }>()('sandboxes are in use', (db, { ids }) =>
   db
     .with('due', (db) =>
       db
@@ -151,74 +147,68 @@ const activity = statement<{ ids: string[] }>()('sandboxes are in use', (db, { i
     .whereRef('sandbox.id', '=', 'due.id'),
 )
 
-/**
- * Records that sandboxes are in use. Rows locked by another transaction are skipped until the next interval.
- */
-export const recordActivity = (db: Queries, ids: string[]) => done(db.run(activity, { ids }))
+/** Skips rows that another transaction has locked, until the next interval. */
+export const recordActivity = (db: Queries, ids: string[]) => activity(db, { ids })
 
-export interface SandboxChanges {
-  /** Whether to change the name, which can be null. */
+interface SandboxChanges {
   isNamed: boolean
   name: string | null
-  /** The metadata object as JSON. Null leaves it unchanged. */
+  /** JSON. Null leaves the metadata unchanged. */
   metadata: string | null
-  /** The new TTL from now, in seconds. Null leaves it unchanged. */
+  /** From now. Null leaves the TTL unchanged. */
   ttlSeconds: number | null
-  /** Whether to change the idle timeout, which can be null. */
   isIdleTimeoutSet: boolean
   idleTimeoutSeconds: number | null
-  /** The account's maximum TTL, counted from the sandbox's creation. */
+  /** Counted from the sandbox's creation. */
   maxSeconds: number
 }
 
-const update = statement<SandboxChanges & { id: string; accountId: string }>()('update sandbox', (db, it) =>
-  db
-    .with(
-      (cte) => cte('locked').materialized(),
-      (db) =>
-        db
-          .selectFrom('sandbox')
-          .select('expires_at as until')
-          .where('id', '=', it.id)
-          .where('account_id', '=', it.accountId)
-          .where('destroyed_at', 'is', null)
-          .forNoKeyUpdate(),
-    )
-    .with(
-      (cte) => cte('clock').materialized(),
-      (db) => db.selectFrom('locked').select(['until', now.as('now')]),
-    )
-    .updateTable('sandbox')
-    .from('clock')
-    .set({
-      name: sql<string | null>`case when ${it.isNamed}::boolean then ${it.name}::text else name end`,
-      metadata: sql`coalesce(${it.metadata}::jsonb, metadata)`,
-      expires_at: sql<Date>`
+/**
+ * The clock is read after the row is locked, so a concurrent change and expiry never both take effect.
+ * @returns undefined if the account has no active sandbox with this ID
+ */
+export const updateSandboxRow = first<SandboxChanges & { id: string; accountId: string }>()(
+  'update sandbox',
+  (db, it) =>
+    db
+      .with(
+        (cte) => cte('locked').materialized(),
+        (db) =>
+          db
+            .selectFrom('sandbox')
+            .select('expires_at as until')
+            .where('id', '=', it.id)
+            .where('account_id', '=', it.accountId)
+            .where('destroyed_at', 'is', null)
+            .forNoKeyUpdate(),
+      )
+      .with(
+        (cte) => cte('clock').materialized(),
+        (db) => db.selectFrom('locked').select(['until', now.as('now')]),
+      )
+      .updateTable('sandbox')
+      .from('clock')
+      .set({
+        name: sql<string | null>`case when ${it.isNamed}::boolean then ${it.name}::text else name end`,
+        metadata: sql`coalesce(${it.metadata}::jsonb, metadata)`,
+        expires_at: sql<Date>`
         case when ${it.ttlSeconds}::int is null then expires_at
              else least(clock.now + ${it.ttlSeconds}::int * interval '1 second', coalesce(max_expires_at, expires_at),
                         created_at + ${it.maxSeconds}::int * interval '1 second') end`,
-      max_expires_at: sql<Date>`coalesce(max_expires_at, expires_at)`,
-      idle_timeout_seconds: sql<number | null>`
+        max_expires_at: sql<Date>`coalesce(max_expires_at, expires_at)`,
+        idle_timeout_seconds: sql<number | null>`
         case when ${it.isIdleTimeoutSet}::boolean then ${it.idleTimeoutSeconds}::int else idle_timeout_seconds end`,
-      // Activity is not recorded without an idle timeout, so a new one counts from now.
-      active_at: sql<Date | null>`
+        // Activity is not recorded without an idle timeout, so a new one counts from now.
+        active_at: sql<Date | null>`
         case when ${it.idleTimeoutSeconds}::int is null then active_at else clock.now end`,
-    })
-    .where('id', '=', it.id)
-    .where('destroyed_at', 'is', null)
-    .whereRef('clock.until', '>', 'clock.now')
-    .returning(shownColumns(sql<Date>`clock.now`)),
+      })
+      .where('id', '=', it.id)
+      .where('destroyed_at', 'is', null)
+      .whereRef('clock.until', '>', 'clock.now')
+      .returning(shownColumns(sql<Date>`clock.now`)),
 )
 
-/**
- * Changes an active sandbox. The clock is read after the row is locked, so a concurrent change and expiry
- * never both take effect.
- * @returns undefined if the account has no active sandbox with this ID
- */
-export const updateSandboxRow = (db: Queries, of: SandboxChanges & { id: string; accountId: string }) =>
-  first(db.run(update, of))
-
-const endAllExpired = statement<{ accountId: string }>()('end expired sandboxes', (db, { accountId }) =>
+const endAllExpired = rows<{ accountId: string }>()('end expired sandboxes', (db, { accountId }) =>
   db
     .updateTable('sandbox')
     .set({ destroyed_at: endedNow, destroy_reason: 'expired' })
@@ -228,9 +218,9 @@ const endAllExpired = statement<{ accountId: string }>()('end expired sandboxes'
     .returning('id'),
 )
 
-/** Marks an account's expired sandboxes as destroyed, and returns their IDs. */
+/** Returns the IDs of the sandboxes that have expired. */
 export async function expireSandboxes(db: Queries, accountId: string): Promise<string[]> {
-  return (await db.run(endAllExpired, { accountId })).map(({ id }) => id)
+  return (await endAllExpired(db, { accountId })).map(({ id }) => id)
 }
 
 type Timings = SandboxRow['timings']
@@ -244,7 +234,7 @@ interface OnePod {
   podUid: string
 }
 
-const adopt = statement<OnePod>()('adopt pod', (db, { id, podUid }) =>
+const adopt = hasRow<OnePod>()('adopt pod', (db, { id, podUid }) =>
   db
     .updateTable('sandbox')
     .set({ pod_uid: podUid, timings: plusTiming('pod_created_ms') })
@@ -254,13 +244,10 @@ const adopt = statement<OnePod>()('adopt pod', (db, { id, podUid }) =>
     .returning('id'),
 )
 
-/**
- * Stores the pod of a sandbox.
- * @returns false if the sandbox is destroyed, or if it is ready in a different pod
- */
-export const adoptPod = (db: Queries, id: string, podUid: string) => hasRow(db.run(adopt, { id, podUid }))
+/** @returns false if the sandbox is destroyed, or is ready in a different pod */
+export const adoptPod = (db: Queries, id: string, podUid: string) => adopt(db, { id, podUid })
 
-const ready = statement<OnePod>()('sandbox is ready', (db, { id, podUid }) =>
+const ready = first<OnePod>()('sandbox is ready', (db, { id, podUid }) =>
   db
     .updateTable('sandbox')
     .set({
@@ -274,13 +261,10 @@ const ready = statement<OnePod>()('sandbox is ready', (db, { id, podUid }) =>
     .returning(sandboxColumns),
 )
 
-/**
- * Marks a sandbox as ready. Billing starts at this time.
- * @returns the row, or undefined if the sandbox is destroyed, has expired or has a different pod
- */
-export const markReady = (db: Queries, id: string, podUid: string) => first(db.run(ready, { id, podUid }))
+/** Starts billing. Returns undefined if the sandbox is destroyed, has expired or has a different pod. */
+export const markReady = (db: Queries, id: string, podUid: string) => ready(db, { id, podUid })
 
-const assigned = statement<{ id: string }>()('warm pod is assigned', (db, { id }) =>
+const assigned = done<{ id: string }>()('warm pod is assigned', (db, { id }) =>
   db
     .updateTable('sandbox')
     .set({ timings: plusTiming('assigned_ms') })
@@ -288,9 +272,9 @@ const assigned = statement<{ id: string }>()('warm pod is assigned', (db, { id }
     .where(sql<boolean>`timings -> 'assigned_ms' is null`),
 )
 
-export const markAssigned = (db: Queries, id: string) => done(db.run(assigned, { id }))
+export const markAssigned = (db: Queries, id: string) => assigned(db, { id })
 
-const used = statement<OnePod>()('warm pod is used', (db, { id, podUid }) =>
+const used = hasRow<OnePod>()('warm pod is used', (db, { id, podUid }) =>
   db
     .updateTable('sandbox')
     .set({ claim: 'used' })
@@ -300,13 +284,10 @@ const used = statement<OnePod>()('warm pod is used', (db, { id, podUid }) =>
     .returning('id'),
 )
 
-/**
- * Marks a sandbox's warm pod as used. If a used pod dies, the sandbox is destroyed.
- * @returns false if the sandbox has a different pod or no pod
- */
-export const markUsed = (db: Queries, id: string, podUid: string) => hasRow(db.run(used, { id, podUid }))
+/** If a used pod dies, its sandbox ends. Returns false if the sandbox has another pod or none. */
+export const markUsed = (db: Queries, id: string, podUid: string) => used(db, { id, podUid })
 
-const drop = statement<OnePod & { newName: string }>()('drop warm pod', (db, { id, podUid, newName }) =>
+const drop = hasRow<OnePod & { newName: string }>()('drop warm pod', (db, { id, podUid, newName }) =>
   db
     .updateTable('sandbox')
     .set({
@@ -327,14 +308,14 @@ const drop = statement<OnePod & { newName: string }>()('drop warm pod', (db, { i
 )
 
 /**
- * Detaches an unused warm pod from its sandbox, so that the sandbox starts again in a new pod. The time in
- * the first pod remains billed, because clients have already seen it.
+ * Detaches an unused warm pod, so that its sandbox starts again in a new pod. Clients have already seen the
+ * time in the first pod, so it remains billed.
  * @returns false if the pod was used or already detached, or if the sandbox is destroyed
  */
 export const dropWarmPod = (db: Queries, id: string, podUid: string) =>
-  hasRow(db.run(drop, { id, podUid, newName: podName(id) }))
+  drop(db, { id, podUid, newName: podName(id) })
 
-const reaped = statement<{ id: string }>()('pod is gone', (db, { id }) =>
+const reaped = done<{ id: string }>()('pod is gone', (db, { id }) =>
   db
     .updateTable('sandbox')
     .set({ reaped_at: sql<Date>`greatest(${now}, destroyed_at)` })
@@ -343,36 +324,32 @@ const reaped = statement<{ id: string }>()('pod is gone', (db, { id }) =>
     .where('reaped_at', 'is', null),
 )
 
-/** Records that a destroyed sandbox no longer has a pod. */
-export const markReaped = (db: Queries, id: string) => done(db.run(reaped, { id }))
+export const markReaped = (db: Queries, id: string) => reaped(db, { id })
 
-const forget = statement<{ before: string; limit: number }>()('forget metadata', (db, { before, limit }) =>
-  db
-    .updateTable('sandbox')
-    .set({ metadata: sql`'{}'::jsonb` })
-    .where('id', 'in', (db) =>
-      db
-        .selectFrom('sandbox')
-        .select('id')
-        .where('id', '<', before)
-        .where('metadata', '<>', sql<Record<string, string>>`'{}'`)
-        .where('destroyed_at', 'is not', null)
-        .orderBy('id')
-        .limit(limit),
-    ),
+/** Applies to destroyed sandboxes with IDs before `before`. */
+export const forgetMetadata = done<{ before: string; limit: number }>()(
+  'forget metadata',
+  (db, { before, limit }) =>
+    db
+      .updateTable('sandbox')
+      .set({ metadata: sql`'{}'::jsonb` })
+      .where('id', 'in', (db) =>
+        db
+          .selectFrom('sandbox')
+          .select('id')
+          .where('id', '<', before)
+          .where('metadata', '<>', sql<Record<string, string>>`'{}'`)
+          .where('destroyed_at', 'is not', null)
+          .orderBy('id')
+          .limit(limit),
+      ),
 )
 
-/** Clears the metadata of destroyed sandboxes with IDs before `of.before`, up to `of.limit` rows. */
-export const forgetMetadata = (db: Queries, of: { before: string; limit: number }) => done(db.run(forget, of))
-
-/** CTE that deletes sandboxes and returns the columns from which the outer statement computes their usage. */
+/** Returns the columns from which the outer statement computes the usage. */
 export const deleteSandboxes = (ids: string[]) => sql`(
   delete from sandbox where id = any(${ids}::text[])
   returning account_id, ready_at, destroyed_at, expires_at, first_ready_at, first_ended_at)`
 
-/**
- * CTE that deletes the sandboxes of the accounts that the outer statement deletes.
- * @param ids subquery that returns the account IDs
- */
+/** @param ids subquery that returns the IDs of the accounts that the outer statement deletes */
 export const deleteSandboxesOf = (ids: RawBuilder<unknown>) =>
   sql<Record<string, never>>`(delete from sandbox where account_id in (${ids}))`

@@ -1,15 +1,14 @@
 /**
- * Queries that read the table `sandbox`. `sandbox-pods.ts` contains the queries that only workers use, and
+ * Reads the table `sandbox`. `sandbox-pods.ts` contains the queries that only workers use, and
  * `sandbox-writes.ts` the statements that modify the table.
  */
 import { type RawBuilder, sql } from 'kysely'
 import type { ListedState, ListOrder } from '../contract/sandboxes.ts'
 import type { Queries } from './database.ts'
-import type { Tables } from './entities/index.ts'
-import { Sandbox, type SandboxRow } from './entities/sandbox.ts'
+import { Sandbox, type SandboxRow, type Tables } from './entities.ts'
 import { lastSandboxId, sandboxIdBefore } from './ids.ts'
 import { billedMs, endedAt, endReason, isEnded, now } from './sql.ts'
-import { type Builder, first, hasRow, statement } from './statement.ts'
+import { type Builder, first, hasRow, rows } from './statement.ts'
 
 export type { SandboxRow }
 
@@ -23,23 +22,23 @@ export const podOf = (sandbox: Pick<SandboxRow, 'pod_name' | 'pod_uid'>) => ({
   uid: sandbox.pod_uid ?? undefined,
 })
 
-/** Returns the latest time to which the sandbox can be extended. Its pod ends at this time. */
+/** The sandbox's pod ends at this time. */
 export const maxExpiryOf = ({
   max_expires_at,
   expires_at,
 }: Pick<SandboxRow, 'max_expires_at' | 'expires_at'>): Date => max_expires_at ?? expires_at
 
-/** Returns the time at which the sandbox's current pod was requested. */
+/** When the sandbox's current pod was requested. */
 export const startOf = ({ claim, pod_since, created_at }: SandboxRow): Date =>
   claim === 'replaced' && pod_since ? pod_since : created_at
 
-const byId = statement<{ id: string }>()('sandbox by id', (db, { id }) =>
+const byId = first<{ id: string }>()('sandbox by id', (db, { id }) =>
   db.selectFrom('sandbox').select(sandboxColumns).where('id', '=', id),
 )
 
-export const findSandbox = (db: Queries, id: string) => first(db.run(byId, { id }))
+export const findSandbox = (db: Queries, id: string) => byId(db, { id })
 
-const active = statement<{ accountId: string }>()('active sandboxes', (db, { accountId }) =>
+const active = rows<{ accountId: string }>()('active sandboxes', (db, { accountId }) =>
   db
     .selectFrom('sandbox')
     .select([
@@ -57,10 +56,11 @@ const active = statement<{ accountId: string }>()('active sandboxes', (db, { acc
     .orderBy('expires_at'),
 )
 
-/** Returns an account's active sandboxes with the seconds until each expires, ordered by expiry. */
-export const findActive = (db: Queries, accountId: string) => db.run(active, { accountId })
+/** Ordered by expiry. */
+export const findActive = (db: Queries, accountId: string) => active(db, { accountId })
 
-const lockOneActive = statement<{ id: string; accountId: string }>()(
+/** Locks an active sandbox's row until the transaction ends, so that the sandbox cannot be destroyed. */
+export const lockActive = hasRow<{ id: string; accountId: string }>()(
   'lock active sandbox',
   (db, { id, accountId }) =>
     db
@@ -72,13 +72,6 @@ const lockOneActive = statement<{ id: string; accountId: string }>()(
       .where('expires_at', '>', now)
       .forShare(),
 )
-
-/**
- * Locks an active sandbox's row until the transaction ends, so that the sandbox cannot be destroyed. Returns
- * false if the account has no active sandbox with this ID.
- */
-export const lockActive = (transaction: Queries, of: { id: string; accountId: string }) =>
-  hasRow(transaction.run(lockOneActive, of))
 
 const everSince = sql<Date>`'-infinity'::timestamptz`
 const clockNow = sql<Date>`clock.now`
@@ -101,20 +94,14 @@ const storedColumns = [
   'timings',
 ] as const satisfies (keyof Tables['sandbox'])[]
 
-/**
- * A sandbox as the API returns it. An expired sandbox counts as destroyed, even if no worker has destroyed it
- * yet. `billed_ms` is the sandbox's total billed time, in milliseconds.
- */
+/** Expired sandboxes count as destroyed, even before a worker destroys them. */
 export type ShownSandbox = Pick<
   SandboxRow,
   (typeof storedColumns)[number] | 'destroyed_at' | 'destroy_reason'
 > & { billed_ms: number }
 export type SandboxOfAccount = ShownSandbox & { now: Date }
 
-/**
- * Columns of a {@link ShownSandbox}.
- * @param until SQL for the time up to which the sandbox is billed
- */
+/** @param until SQL for the time up to which the sandbox is billed */
 export const shownColumns = (until: RawBuilder<Date>) => [
   ...storedColumns,
   endedAt.as('destroyed_at'),
@@ -131,26 +118,20 @@ const selectShown = (db: Builder) =>
     .selectFrom(['sandbox', 'clock'])
     .select(shownColumns(clockNow))
 
-const own = statement<{ id: string; accountId: string }>()('own sandbox', (db, { id, accountId }) =>
-  selectShown(db).select('clock.now').where('id', '=', id).where('account_id', '=', accountId),
+export const findSandboxOfAccount = first<{ id: string; accountId: string }>()(
+  'own sandbox',
+  (db, { id, accountId }) =>
+    selectShown(db).select('clock.now').where('id', '=', id).where('account_id', '=', accountId),
 )
 
-/** Returns undefined if the sandbox does not exist or belongs to another account. */
-export const findSandboxOfAccount = (db: Queries, of: { id: string; accountId: string }) =>
-  first(db.run(own, of))
-
-/** Conditions that every listed sandbox must meet. */
-export interface SandboxFilter {
+export interface SandboxPage {
   state: ListedState
   name?: string | undefined
   image?: string | undefined
-  /** Entries that the metadata must contain. */
+  /** The metadata must contain these entries. */
   metadata?: Record<string, string> | undefined
-  /** An RFC 3339 timestamp. Only sandboxes created after this time are listed. */
+  /** RFC 3339. */
   created_after?: string | undefined
-}
-
-export interface SandboxPage extends SandboxFilter {
   order: ListOrder
   limit: number
   /** Last ID of the previous page. */
@@ -163,7 +144,7 @@ interface Listed {
   name: string | null
   image: string | null
   metadata: string
-  /** Key of the metadata entry for which the index is searched. */
+  /** The metadata entry for which the index is searched. */
   key: string
   value: string
   createdAfter: string
@@ -193,7 +174,7 @@ const sources = {
 type Source = keyof typeof sources
 
 const list = (source: Source, order: ListOrder) =>
-  statement<Listed>()(`list ${source} ${order}`, (db, it) => {
+  rows<Listed>()(`list ${source} ${order}`, (db, it) => {
     const isLabel = source === 'metadata'
     const id = sql.ref<string>(isLabel ? 'sandbox_label.sandbox_id' : 'sandbox.id')
     return selectShown(db)
@@ -218,14 +199,13 @@ const lists = {
   all: listBy('all'),
 }
 
-/** Returns one page of the account's sandboxes. */
 export function listSandboxesOfAccount(db: Queries, accountId: string, page: SandboxPage) {
   const { state, name, image, metadata = {}, created_after, order, limit, cursor } = page
   const [first] = Object.entries(metadata)
   const [key, value] = first ?? ['', '']
   const oldest = created_after === undefined ? '' : sandboxIdBefore(created_after)
   const isAscending = order === 'asc'
-  return db.run<Listed, ShownSandbox>(lists[sourceFor(page)][order], {
+  return lists[sourceFor(page)][order](db, {
     accountId,
     state,
     name: name ?? null,
@@ -240,7 +220,7 @@ export function listSandboxesOfAccount(db: Queries, accountId: string, page: San
   })
 }
 
-function sourceFor({ state, name, image, metadata = {} }: SandboxFilter): Source {
+function sourceFor({ state, name, image, metadata = {} }: SandboxPage): Source {
   if (state === 'active') return 'active'
   if (Object.keys(metadata).length > 0) return 'metadata'
   if (name !== undefined) return 'name'

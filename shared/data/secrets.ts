@@ -1,15 +1,9 @@
-/**
- * The `secret` table. Only this file writes to it, except that a trigger deletes a destroyed sandbox's
- * secrets.
- */
+/** Only this file writes to the `secret` table, apart from a trigger for destroyed sandboxes. */
 import { sql } from 'kysely'
 import type { Queries } from './database.ts'
-import type { RowOf } from './entities/row.ts'
-import type { Secret } from './entities/secret.ts'
+import type { SecretRow as Row } from './entities.ts'
 import { isOlder, now, type Page } from './sql.ts'
-import { hasRow, only, statement } from './statement.ts'
-
-type Row = RowOf<typeof Secret>
+import { hasRow, only, rows } from './statement.ts'
 
 export const secretSealContext = (secretId: string) => `secret ${secretId}`
 
@@ -17,9 +11,9 @@ export const secretSealContext = (secretId: string) => `secret ${secretId}`
 const shown = ['id', 'name', 'sandbox_id', 'created_at'] as const
 export type ShownSecret = Pick<Row, (typeof shown)[number]>
 
-export type NewSecret = Pick<Row, 'id' | 'account_id' | 'sandbox_id' | 'name' | 'sealed_value' | 'bytes'>
+type NewSecret = Pick<Row, 'id' | 'account_id' | 'sandbox_id' | 'name' | 'sealed_value' | 'bytes'>
 
-const insert = statement<NewSecret>()('insert secret', (db, secret) =>
+export const insertSecret = only<NewSecret>()('insert secret', (db, secret) =>
   db
     .insertInto('secret')
     .values({
@@ -34,14 +28,12 @@ const insert = statement<NewSecret>()('insert secret', (db, secret) =>
     .returning(shown),
 )
 
-export const insertSecret = (db: Queries, secret: NewSecret) => only(db.run(insert, secret))
-
 interface SecretPage extends Page {
   accountId: string
   sandboxId: string | null
 }
 
-const ofAccount = statement<SecretPage>()(
+export const listSecrets = rows<SecretPage>()(
   'secrets of account',
   (db, { accountId, sandboxId, before, limit }) =>
     db
@@ -54,9 +46,8 @@ const ofAccount = statement<SecretPage>()(
       .limit(limit),
 )
 
-export const listSecrets = (db: Queries, page: SecretPage): Promise<ShownSecret[]> => db.run(ofAccount, page)
-
-const ofSandbox = statement<{ accountId: string; sandboxId: string }>()(
+/** Returns the account's secrets, followed by the sandbox's secrets, which take precedence. */
+export const readSecretsOf = rows<{ accountId: string; sandboxId: string }>()(
   'secrets of sandbox',
   (db, { accountId, sandboxId }) =>
     db
@@ -67,17 +58,13 @@ const ofSandbox = statement<{ accountId: string; sandboxId: string }>()(
       .orderBy('sandbox_id', (order) => order.asc().nullsFirst()),
 )
 
-/** Returns the account's secrets, followed by the sandbox's secrets, which take precedence. */
-export const readSecretsOf = (db: Queries, of: { accountId: string; sandboxId: string }) =>
-  db.run(ofSandbox, of)
-
 interface SecretName {
   accountId: string
   name: string
   sandboxId: string | null
 }
 
-const remove = statement<SecretName>()('remove secret', (db, { accountId, name, sandboxId }) =>
+export const removeSecret = hasRow<SecretName>()('remove secret', (db, { accountId, name, sandboxId }) =>
   db
     .deleteFrom('secret')
     .where('account_id', '=', accountId)
@@ -86,13 +73,11 @@ const remove = statement<SecretName>()('remove secret', (db, { accountId, name, 
     .returning('id'),
 )
 
-export const removeSecret = (db: Queries, secret: SecretName) => hasRow(db.run(remove, secret))
-
-const sums = statement<{ accountId: string }>()('size of secrets', (db, { accountId }) =>
+const sums = only<{ accountId: string }>()('size of secrets', (db, { accountId }) =>
   db
     .selectFrom('secret')
     .select([sql<number>`count(*)`.as('count'), sql<number>`coalesce(sum(bytes), 0)::bigint`.as('bytes')])
     .where('account_id', '=', accountId),
 )
 
-export const measureSecrets = (db: Queries, accountId: string) => only(db.run(sums, { accountId }))
+export const measureSecrets = (db: Queries, accountId: string) => sums(db, { accountId })

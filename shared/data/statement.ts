@@ -1,6 +1,5 @@
 /**
- * Prepared statements, which Kysely checks against the entities at compile time. Every connection prepares
- * each statement once, under the statement's name.
+ * Every connection prepares a statement once, under its name. Kysely checks statements against the entities.
  */
 import {
   type CompiledQuery,
@@ -10,7 +9,7 @@ import {
   type QueryExecutorProvider,
   type ValueNode,
 } from 'kysely'
-import type { Tables } from './entities/index.ts'
+import type { Tables } from './entities.ts'
 
 export type Builder = Kysely<Tables>
 
@@ -19,7 +18,7 @@ export interface Statement<Values, Row> {
   compile(builder: Builder): Compiled<Values, Row>
 }
 
-export interface Compiled<Values, Row> {
+interface Compiled<Values, Row> {
   readonly text: string
   bind(values: Values): unknown[]
   readonly row?: Row
@@ -29,6 +28,9 @@ interface Buildable<Row> {
   compile(executor: QueryExecutorProvider): CompiledQuery<Row>
 }
 
+type NoValues = Record<never, never>
+type Definition<Values, Row> = [name: string, build: (db: Builder, values: Values) => Buildable<Row>]
+
 class Marker {
   readonly name: string
 
@@ -37,17 +39,24 @@ class Marker {
   }
 }
 
+interface Runner {
+  run<Values, Row>(statement: Statement<Values, Row>, ...values: ValuesOf<Values>): Promise<Row[]>
+}
+export type ValuesOf<Values> = keyof Values extends never ? [] : [Values]
+
+type Query<Values, Result> = (db: Runner, ...values: ValuesOf<Values>) => Promise<Result>
+
 /**
- * Defines a prepared statement. The statement must list its columns, because a prepared `select *` fails
- * after a migration adds a column.
+ * Returns a function that runs a prepared statement. A statement must list its columns, because a prepared
+ * `select *` fails after a migration adds a column.
  * @param name unique, because PostgreSQL stores the prepared statement under this name
- * @param build receives markers instead of values, and can use them only inside SQL
+ * @param build receives placeholders instead of values, which are valid only inside SQL
  */
-export const statement =
-  <Values = Record<never, never>>() =>
-  <Row>(name: string, build: (db: Builder, values: Values) => Buildable<Row>): Statement<Values, Row> => {
+export const rows =
+  <Values = NoValues>() =>
+  <Row>(...[name, build]: Definition<Values, Row>): Query<Values, Row[]> => {
     let compiled: Compiled<Values, Row> | undefined
-    return {
+    const statement: Statement<Values, Row> = {
       name,
       compile: (builder) => {
         if (compiled) return compiled
@@ -56,13 +65,14 @@ export const statement =
         return compiled
       },
     }
+    return (db, ...values) => db.run(statement, ...values)
   }
 
 const markers: unknown = new Proxy({}, { get: (_, name) => new Marker(String(name)) })
 
 /**
- * Writes constants into the SQL text. With a parameter, PostgreSQL could not prove that `status = 'running'`
- * matches a partial index.
+ * Writes constants into the SQL text, so that PostgreSQL can prove that `status = 'running'` matches a
+ * partial index.
  */
 class ConstantsInText extends OperationNodeTransformer implements KyselyPlugin {
   transformQuery: KyselyPlugin['transformQuery'] = ({ node, queryId }) => this.transformNode(node, queryId)
@@ -83,12 +93,32 @@ function compile<Values, Row>(built: Buildable<Row>, builder: Builder): Compiled
   }
 }
 
-/** For statements that return at most one row. */
-export const first = async <Row>(rows: Promise<Row[]>): Promise<Row | undefined> => (await rows)[0]
+/** For a statement that returns at most one row. */
+export const first =
+  <Values = NoValues>() =>
+  <Row>(...definition: Definition<Values, Row>): Query<Values, Row | undefined> => {
+    const run = rows<Values>()(...definition)
+    return async (db, ...values) => (await run(db, ...values))[0]
+  }
 
-/** For statements that always return exactly one row. */
-export const only = async <Row>(rows: Promise<Row[]>): Promise<Row> => (await rows)[0]!
+/** For a statement that always returns exactly one row. */
+export const only =
+  <Values = NoValues>() =>
+  <Row>(...definition: Definition<Values, Row>): Query<Values, Row> => {
+    const run = rows<Values>()(...definition)
+    return async (db, ...values) => (await run(db, ...values))[0]!
+  }
 
-export const hasRow = async (rows: Promise<unknown[]>): Promise<boolean> => (await rows).length > 0
+export const hasRow =
+  <Values = NoValues>() =>
+  (...definition: Definition<Values, unknown>): Query<Values, boolean> => {
+    const run = rows<Values>()(...definition)
+    return async (db, ...values) => (await run(db, ...values)).length > 0
+  }
 
-export const done = async (rows: Promise<unknown[]>): Promise<void> => void (await rows)
+export const done =
+  <Values = NoValues>() =>
+  (...definition: Definition<Values, unknown>): Query<Values, void> => {
+    const run = rows<Values>()(...definition)
+    return async (db, ...values) => void (await run(db, ...values))
+  }

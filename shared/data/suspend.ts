@@ -5,9 +5,8 @@ import { findActive } from './sandboxes.ts'
 
 /**
  * Destroys the account's sandboxes, and disables its API keys and logins. Idempotent.
- * @param isDeleted whether to also mark the account as deleted; the reconciler removes the account after its
- *   last pod
- * @returns the IDs of the destroyed sandboxes; the reconciler deletes their pods
+ * @param isDeleted whether the reconciler removes the account after its last pod
+ * @returns the IDs of the destroyed sandboxes, whose pods the reconciler deletes
  */
 export async function suspend(
   db: Transactions,

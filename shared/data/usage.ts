@@ -1,15 +1,14 @@
 /**
- * An account's usage is the billed time of its sandboxes. The `usage_day` table contains the usage of
- * sandboxes whose rows have been deleted, and only this file writes to it.
+ * An account's usage is the billed time of its sandboxes. Only this file writes to the `usage_day` table,
+ * which contains the usage of sandboxes whose rows have been deleted.
  */
 import { sql } from 'kysely'
 import type { OverrideColumn } from './accounts.ts'
 import type { Queries } from './database.ts'
-import type { Account } from './entities/account.ts'
-import type { RowOf } from './entities/row.ts'
+import type { AccountRow } from './entities.ts'
 import { deleteSandboxes } from './sandbox-writes.ts'
 import { billedMs, endedAt, now, type Page } from './sql.ts'
-import { only, statement } from './statement.ts'
+import { only, rows } from './statement.ts'
 
 export const toHours = (milliseconds: number): number => milliseconds / 3_600_000
 
@@ -21,7 +20,7 @@ interface Month {
   month: string | null
 }
 
-export interface UsageOfMonth {
+interface UsageOfMonth {
   /** UTC month, such as 2026-11. */
   month: string
   milliseconds: number
@@ -46,7 +45,7 @@ const folded = ({ accountId }: Month) => sql`
 const inMonth = ({ accountId }: Month) =>
   sql`account_id = ${accountId} and expires_at > since and ${billedSince} < least(until, now)`
 
-const ofMonth = statement<Month>()(
+const ofMonth = only<Month>()(
   'usage',
   (_, it) => sql<UsageOfMonth>`
   with ${periodOf(it)}
@@ -55,11 +54,11 @@ const ofMonth = statement<Month>()(
     from period`,
 )
 
-/** @param month UTC month, such as 2026-11; defaults to the current month */
+/** @param month UTC month, such as 2026-11 */
 export const readUsage = (db: Queries, accountId: string, month?: string) =>
-  only(db.run(ofMonth, { accountId, asOf: null, month: month ?? null }))
+  ofMonth(db, { accountId, asOf: null, month: month ?? null })
 
-export interface SandboxUsage {
+interface SandboxUsage {
   id: string
   name: string | null
   created_at: Date
@@ -69,13 +68,13 @@ export interface SandboxUsage {
 }
 
 interface UsagePage extends Page {
-  /** Time up to which usage is counted, so that all pages of a list are consistent. Null means now. */
+  /** All pages of a list count usage up to this time. Null means now. */
   asOf: Date | null
 }
 
 type OnPage<T> = { [K in keyof T]: T[K] | null }
 
-const bySandbox = statement<Month & UsagePage>()(
+const bySandbox = rows<Month & UsagePage>()(
   'usage by sandbox',
   (_, it) => sql<Omit<UsageOfMonth, 'milliseconds'> & { used: number } & OnPage<SandboxUsage>>`
   with ${periodOf(it)},
@@ -92,16 +91,14 @@ const bySandbox = statement<Month & UsagePage>()(
    order by page.id desc`,
 )
 
-/**
- * Returns the usage by sandbox and in total. Sandboxes whose rows have been deleted count only in the total.
- */
+/** Sandboxes whose rows have been deleted count only in the total. */
 export async function readUsageBySandbox(
   db: Queries,
   accountId: string,
   month: string | undefined,
   page: UsagePage,
 ): Promise<UsageOfMonth & { sandboxes: SandboxUsage[] }> {
-  const rows = await db.run(bySandbox, { accountId, month: month ?? null, ...page })
+  const rows = await bySandbox(db, { accountId, month: month ?? null, ...page })
   const { used: milliseconds, now, month_end, ...first } = rows[0]!
   return {
     month: first.month,
@@ -113,11 +110,12 @@ export async function readUsageBySandbox(
 }
 
 type ListedAccount = Pick<
-  RowOf<typeof Account>,
+  AccountRow,
   'id' | 'email' | 'created_at' | 'suspended_at' | 'deleted_at' | OverrideColumn
 >
 
-const ofAccounts = statement()(
+/** Oldest first, with the number of active sandboxes and the usage in this month. */
+export const listAccountsWithUsage = rows()(
   'accounts with usage',
   () => sql<ListedAccount & { sandboxes: number; milliseconds: number }>`
   with clock as materialized (
@@ -132,10 +130,7 @@ const ofAccounts = statement()(
     from account, clock order by id`,
 )
 
-/** Returns all accounts, oldest first, with the number of active sandboxes and the usage in this month. */
-export const listAccountsWithUsage = (db: Queries) => db.run(ofAccounts)
-
-const toFold = statement<{ before: string; limit: number }>()('sandboxes to fold', (db, { before, limit }) =>
+const toFold = rows<{ before: string; limit: number }>()('sandboxes to fold', (db, { before, limit }) =>
   db
     .selectFrom('sandbox')
     .select('id')
@@ -146,7 +141,7 @@ const toFold = statement<{ before: string; limit: number }>()('sandboxes to fold
     .limit(limit),
 )
 
-const fold = statement<{ ids: string[] }>()(
+const fold = rows<{ ids: string[] }>()(
   'fold sandboxes',
   (_, { ids }) => sql<never>`
   with past as ${deleteSandboxes(ids)},
@@ -162,10 +157,10 @@ const fold = statement<{ ids: string[] }>()(
 )
 
 /**
- * Deletes rows of old sandboxes, and adds their usage to the daily totals in the same statement.
+ * Deletes old sandboxes, and adds their usage to the daily totals in the same statement.
  * @param of.before only sandboxes with smaller (older) IDs are deleted
  */
 export async function foldSandboxes(db: Queries, of: { before: string; limit: number }): Promise<void> {
-  const past = await db.run(toFold, of)
-  if (past.length > 0) await db.run(fold, { ids: past.map(({ id }) => id) })
+  const past = await toFold(db, of)
+  if (past.length > 0) await fold(db, { ids: past.map(({ id }) => id) })
 }

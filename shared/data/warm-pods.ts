@@ -1,26 +1,20 @@
-/**
- * The `warm_pod` table. Deleting a row claims its pod: only the process that deleted the row may assign or
- * delete the pod.
- */
+/** Deleting a row claims its pod: only the process that deleted the row may assign or delete the pod. */
 import { sql } from 'kysely'
 import type { Queries } from './database.ts'
-import type { WarmPodRow } from './entities/warm-pod.ts'
+import type { WarmPodRow } from './entities.ts'
 import { now } from './sql.ts'
-import { first, hasRow, only, statement } from './statement.ts'
+import { first, hasRow, only, rows } from './statement.ts'
 
 export type { WarmPodRow }
 
 const columns = ['name', 'image', 'fingerprint', 'born_at', 'ends_at', 'ready_at', 'uid'] as const
 
-/**
- * Maximum age at which a warm pod can be claimed, in milliseconds. The age is limited because images and
- * nodes change over time.
- */
+/** Maximum age at which a warm pod can be claimed. Images and nodes change over time. */
 export const warmPodMs = 60 * 60_000
 
-const all = statement()('warm pods', (db) => db.selectFrom('warm_pod').select(columns).orderBy('born_at'))
-
-export const findWarmPods = (db: Queries): Promise<WarmPodRow[]> => db.run(all)
+export const findWarmPods = rows()('warm pods', (db) =>
+  db.selectFrom('warm_pod').select(columns).orderBy('born_at'),
+)
 
 interface NewWarmPod {
   name: string
@@ -29,7 +23,7 @@ interface NewWarmPod {
   lifeSeconds: number
 }
 
-const insert = statement<NewWarmPod>()('insert warm pod', (db, pod) =>
+export const addWarmPod = only<NewWarmPod>()('insert warm pod', (db, pod) =>
   db
     .insertInto('warm_pod')
     .columns(['name', 'image', 'fingerprint', 'born_at', 'ends_at'])
@@ -41,9 +35,7 @@ const insert = statement<NewWarmPod>()('insert warm pod', (db, pod) =>
     .returning(columns),
 )
 
-export const addWarmPod = (db: Queries, pod: NewWarmPod) => only(db.run(insert, pod))
-
-const markReady = statement<{ name: string; uid: string }>()('warm pod is ready', (db, { name, uid }) =>
+const markReady = hasRow<{ name: string; uid: string }>()('warm pod is ready', (db, { name, uid }) =>
   db
     .updateTable('warm_pod')
     .set({ uid, ready_at: sql<Date>`coalesce(ready_at, greatest(${now}, born_at))` })
@@ -51,16 +43,20 @@ const markReady = statement<{ name: string; uid: string }>()('warm pod is ready'
     .returning('name'),
 )
 
-export const markWarm = (db: Queries, name: string, uid: string) => hasRow(db.run(markReady, { name, uid }))
+export const markWarm = (db: Queries, name: string, uid: string) => markReady(db, { name, uid })
 
-const remove = statement<{ name: string }>()('remove warm pod', (db, { name }) =>
+const remove = hasRow<{ name: string }>()('remove warm pod', (db, { name }) =>
   db.deleteFrom('warm_pod').where('name', '=', name).returning('name'),
 )
 
-/** Removes a warm pod from the table. If this function returns true, the caller must delete the pod. */
-export const removeWarmPod = (db: Queries, name: string) => hasRow(db.run(remove, { name }))
+/** If this function returns true, the caller must delete the pod. */
+export const removeWarmPod = (db: Queries, name: string) => remove(db, { name })
 
-const claim = statement<{ image: string; at: Date; until: Date }>()(
+/**
+ * Claims the oldest ready warm pod whose deadline is not before the sandbox's expiry. Skips rows that
+ * concurrent claims have locked.
+ */
+export const claimWarmPod = first<{ image: string; at: Date; until: Date }>()(
   'claim warm pod',
   (db, { image, at, until }) =>
     db
@@ -84,10 +80,3 @@ const claim = statement<{ image: string; at: Date; until: Date }>()(
       )
       .returning(['name', 'uid', 'born_at']),
 )
-
-/**
- * Claims the oldest ready warm pod whose deadline is not before the sandbox's expiry. Concurrent claims skip
- * each other's locked rows.
- */
-export const claimWarmPod = (transaction: Queries, wanted: { image: string; at: Date; until: Date }) =>
-  first(transaction.run(claim, wanted))

@@ -1,7 +1,4 @@
-/**
- * Returns a function that caches the result of `load` for `ms` milliseconds. Concurrent callers share one
- * call, and errors are not cached.
- */
+/** Caches a result for `ms` milliseconds. Concurrent callers share one call, and errors are not cached. */
 export function cacheFor<T>(ms: number, load: () => Promise<T>): () => Promise<T> {
   let last: { result: Promise<T>; at: number } | undefined
   return () => {

@@ -1,7 +1,4 @@
-/**
- * Returns the first index below `count` for which `holds` returns true, or `count` if there is none. `holds`
- * must also be true for every later index.
- */
+/** Returns the first index for which `holds` is true, as for every later one, or `count` if there is none. */
 export function firstIndex(count: number, holds: (index: number) => boolean): number {
   let [low, high] = [0, count]
   while (low < high) {

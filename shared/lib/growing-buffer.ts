@@ -1,4 +1,4 @@
-/** A buffer that grows as needed. Its capacity is at most twice the size of its content. */
+/** Its capacity is at most twice the size of its content. */
 export class GrowingBuffer {
   length = 0
   private readonly maxBytes: number

@@ -5,8 +5,7 @@ interface Queue {
 
 /**
  * Limits how many callbacks with the same key run at a time. Further callbacks wait in order of arrival.
- * @param waitMs maximum wait; unlimited by default
- * @returns a function that runs a callback under a key, and throws if the wait exceeds `waitMs`
+ * @returns a function that throws if the wait exceeds `waitMs`
  */
 export function limitByKey(maxRunning = 1, waitMs?: number) {
   const queues = new Map<string, Queue>()

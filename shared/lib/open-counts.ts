@@ -1,4 +1,4 @@
-/** Counts how many uses of each key are open. */
+/** Counts the open uses of each key. */
 export class OpenCounts {
   private readonly counts = new Map<string, number>()
 
@@ -10,7 +10,7 @@ export class OpenCounts {
     return this.counts.get(key) ?? 0
   }
 
-  /** Begins a use. The caller must call the returned function once, at the end of the use. */
+  /** Returns a function that ends the use, to be called once. */
   begin(key: string): () => void {
     this.counts.set(key, this.of(key) + 1)
     return () => {

@@ -1,7 +1,4 @@
-/**
- * Maximum number of buckets. At this limit, the least recently used bucket is dropped, and its owner gets a
- * full bucket on the next use.
- */
+/** At this limit, the least recently used bucket is dropped, so its owner starts with a full bucket. */
 const maxOwners = 10_000
 /** Buckets count thousandths of a token, so that each millisecond adds `perSecond` units. */
 const token = 1_000
@@ -39,8 +36,7 @@ export class TokenBuckets {
   }
 
   /**
-   * Takes tokens, even if the bucket becomes negative.
-   * @param tokens a negative number puts tokens back
+   * Takes tokens, even if the bucket becomes negative, or puts back a negative number of tokens.
    * @returns the milliseconds until the bucket is no longer negative, or 0
    */
   spend(owner: string, tokens: number): number {

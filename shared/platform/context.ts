@@ -11,10 +11,7 @@ import type { Settings } from './settings.ts'
 
 export type Context = ReturnType<typeof openContext>
 
-/**
- * Opens the connections of a process. Does not wait for PostgreSQL or Redis, which may become available
- * later.
- */
+/** Opens a process's connections without waiting until PostgreSQL and Redis are available. */
 export function openContext(role: 'api' | 'worker', settings: Settings) {
   const log = openLog(role, settings.logLevel)
   const redis = connectRedis(settings.redisUrl, 'fail-fast', log)
@@ -50,9 +47,8 @@ const checkEveryMs = 10_000
 const wrongSettingsCode = 2
 
 /**
- * Checks regularly whether Redis may evict keys, because evictions lose jobs. The process exits if the first
- * check finds a problem. Later findings are only logged and reported by /readyz.
- * @returns a function that stops the checks
+ * Checks regularly that Redis evicts no keys, because evictions lose jobs. If the first check finds a
+ * problem, the process exits; problems that occur later are only logged.
  */
 function watchEvictionPolicy(redis: Redis, log: Logger): () => void {
   let lastProblem: string | undefined

@@ -5,7 +5,7 @@
 import { setImmediate } from 'node:timers/promises'
 
 const tickMs = 250
-/** Minimum length of a recorded stall. Shorter stalls are common and cannot exceed a timeout. */
+/** Shorter stalls are common and cannot exceed a timeout. */
 const minMs = 1_000
 /** Time after a stall during which received data may still be unread. */
 const readMs = 3_000
@@ -23,18 +23,13 @@ function tick(): void {
   stalls = [...stalls.filter(({ endedAt }) => now - endedAt < rememberMs), { endedAt: now, ms }]
 }
 
-/**
- * Returns whether a stall of at least `ms` milliseconds has ended since a given time.
- * @param since a value of performance.now() from the last minute; older stalls are forgotten
- */
+/** @param since a value of performance.now() from the last minute; older stalls are forgotten */
 export function wasStalled(since: number, ms: number = minMs): boolean {
   tick()
   return stalls.some((stall) => stall.endedAt > since && stall.ms >= ms)
 }
 
-/**
- * Node needs this many event-loop iterations to read a chunk and the end of its stream and call the handlers.
- */
+/** How often Node iterates to read a chunk and the end of its stream, and to call the handlers. */
 const iterations = 3
 
 /** Waits until this process has read all data and stream ends that its connections have already received. */
@@ -43,9 +38,8 @@ export async function readPendingInput(): Promise<void> {
 }
 
 /**
- * Sets a liveness timeout. After an event-loop stall, the timeout is postponed, so that data that has already
- * arrived can be read first.
- * @returns a function that clears the timeout
+ * Sets a liveness timeout and returns a function that clears it. After an event-loop stall, the timeout is
+ * postponed so that data that has already arrived can be read first.
  */
 export function whenSilentFor(ms: number, act: () => void): () => void {
   const fire = () => {

@@ -26,16 +26,13 @@ const options: JobsOptions = {
   removeOnFail: { count: 1_000, age: 86_400 },
 }
 
-export interface JobQueue {
+interface JobQueue {
   add<N extends JobName>(name: N, args: Jobs[N], delayMs?: number): Promise<void>
   depth(): Promise<Record<string, number>>
   close(): Promise<void>
 }
 
-/**
- * The queue's methods fail immediately while Redis is unavailable.
- * @param redis a connection in `fail-fast` mode
- */
+/** @param redis a connection in `fail-fast` mode, so that all methods fail immediately in an outage */
 export function openQueue(redis: Redis): JobQueue {
   let opening: Promise<Queue> | undefined
   // Opens the queue on first use, and again after a failure. BullMQ queries the Redis version only once, and

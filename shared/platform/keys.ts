@@ -1,7 +1,4 @@
-/**
- * Each kind of process gets only the keys that it needs, so that a compromised process does not reveal the
- * other keys.
- */
+/** Each kind of process gets only the keys that it needs, so a compromised one does not reveal the others. */
 import { publicKeyOf, rpcKeyOf } from './seal.ts'
 
 /** Each value may be a comma-separated list, whose first key signs and seals. */

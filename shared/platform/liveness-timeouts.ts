@@ -4,15 +4,9 @@ export const defaultSeconds = 3
 
 /** All values are in milliseconds. */
 export interface LivenessTimeouts {
-  /**
-   * Maximum time to wait for a worker's `100 Continue`. If none arrives, the API sends the call to another
-   * worker.
-   */
+  /** How long the API waits for `100 Continue` before it sends a call to another worker. */
   handOver: number
-  /**
-   * Maximum time until a worker with open calls responds to a liveness check. After that, its calls count as
-   * lost.
-   */
+  /** How long a worker may take to answer a liveness check before its open calls count as lost. */
   answer: number
   /** Final part of `answer`. A worker whose calls transfer bytes in this time is busy, not lost. */
   last: number
@@ -29,16 +23,13 @@ export interface LivenessTimeouts {
   cluster: number
   /** Maximum time until the cluster responds to a worker's ping. The ping delays the worker's heartbeat. */
   ping: number
-  /**
-   * Interval between pings on a connection to a pod. A shorter interval would make a busy API server appear
-   * dead.
-   */
+  /** Interval between pings to a pod. With a shorter interval, a busy API server would appear dead. */
   keepAlive: number
   /** Maximum time until a shell in a pod responds. After that, its connection is considered half-open. */
   shell: number
   /** How long a command waits for an unresponsive slot before another slot is opened. */
   slot: number
-  /** Additional time allowed for every call, because pods may respond slowly. */
+  /** Additional time allowed for each call, because pods may respond slowly. */
   longer: number
 }
 
@@ -62,8 +53,8 @@ export function livenessTimeoutsOf(seconds: number): LivenessTimeouts {
 }
 
 /**
- * Stall threshold. After a longer stall, a worker refuses commands that were requested before it, because the
- * API may already have reported them as lost.
+ * After a longer stall, a worker refuses commands requested before the stall, because the API may already
+ * have reported them as lost.
  * @param answerMs liveness timeout of the API that sent the command
  */
 export const stillMs = (answerMs: number): number => answerMs - 100

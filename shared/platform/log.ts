@@ -1,6 +1,5 @@
 /**
- * Commands, environments and credentials are never logged. Callers log IDs, numbers, and route patterns
- * instead of URLs.
+ * Never logged: commands, environments, credentials. Callers log IDs, numbers, and routes instead of URLs.
  */
 import { type DestinationStream, type LoggerOptions, type Logger as PinoLogger, pino } from 'pino'
 
@@ -22,9 +21,7 @@ export function openLog(role: string, level: string, out: DestinationStream = pi
 /** The stack traces of these errors contain only Node functions, so they are not logged. */
 const brokenConnection = new Set<unknown>(['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE'])
 
-/**
- * Returns the fields of an error that are safe to log. Database drivers attach query parameters to errors.
- */
+/** Keeps only fields that are safe to log. Database drivers attach query parameters to errors. */
 function describeError(error: unknown) {
   if (!(error instanceof Error)) return { message: String(error) }
   const { code, sqlState } = error as { code?: unknown; sqlState?: unknown }
@@ -38,7 +35,7 @@ function describeError(error: unknown) {
 }
 
 const repeatMs = 10_000
-/** Maximum number of remembered causes. At this limit, all causes are forgotten and may be logged again. */
+/** At this limit, all causes are forgotten and may be logged again. */
 const maxCauses = 1_000
 const causes = new Map<string, { loggedAt: number; repeated: number }>()
 

@@ -3,6 +3,7 @@
  * Command output is counted but never refused, because workers drop old output instead
  * (workers/exec/registry.ts).
  */
+import { OpenCounts } from '../lib/open-counts.ts'
 import type { Logger } from './log.ts'
 import { Problem, unavailable } from './problem.ts'
 
@@ -19,7 +20,7 @@ export type MemoryKind = (typeof memoryKinds)[number]
 type StreamKind = 'streams' | 'uploads'
 type LimitedKind = StreamKind | 'requests'
 
-export interface MemoryLimits {
+interface MemoryLimits {
   ofAccount: number
   ofAll: number
 }
@@ -29,14 +30,16 @@ const streamBytes = 128 * 1024
 const unauthenticatedShare = 1 / 4
 /**
  * Fraction by which the accounts' total may exceed the limit of the process. Above the limit, the account
- * that uses the most memory is refused.
+ * that is using the most memory is refused.
  */
 const reserveShare = 1 / 4
 const logEveryMs = 10_000
 
 interface AccountMemory {
+  /** Undefined for all unauthenticated requests together. */
+  id: string | undefined
   bytes: number
-  open: Map<MemoryKind, number>
+  open: OpenCounts
   loggedAt: number
 }
 
@@ -44,7 +47,7 @@ export class MemoryBudget {
   readonly sums = Object.fromEntries(memoryKinds.map((kind) => [kind, 0])) as Record<MemoryKind, number>
   readonly limits: MemoryLimits
   private readonly log: Logger
-  private readonly ofOwner = new Map<string | undefined, AccountMemory>()
+  private readonly accounts = new Map<string | undefined, AccountMemory>()
   private ofAll = 0
 
   constructor(limits: MemoryLimits, log: Logger) {
@@ -52,27 +55,25 @@ export class MemoryBudget {
     this.log = log
   }
 
-  open(accountId: string | undefined, kind: MemoryKind): Reservation {
-    const owner = this.ofOwner.get(accountId) ?? {
-      bytes: 0,
-      open: new Map(),
-      loggedAt: Number.NEGATIVE_INFINITY,
-    }
-    owner.open.set(kind, (owner.open.get(kind) ?? 0) + 1)
-    this.ofOwner.set(accountId, owner)
-    return new Reservation(this, accountId, owner, kind)
+  open(id: string | undefined, kind: MemoryKind): Reservation {
+    const unused = { id, bytes: 0, open: new OpenCounts(), loggedAt: Number.NEGATIVE_INFINITY }
+    const account = this.accounts.get(id) ?? unused
+    this.accounts.set(id, account)
+    const endUse = account.open.begin(kind)
+    return new Reservation(this, account, kind, () => {
+      endUse()
+      if (account.open.keys.length === 0) this.accounts.delete(id)
+    })
   }
 
   /** @throws {Problem} `rate_limited` if the account already has `maxOpen` open reservations of this kind */
   openLimited(accountId: string, kind: LimitedKind, maxOpen: number): Reservation {
-    const openCount = this.ofOwner.get(accountId)?.open.get(kind) ?? 0
+    const openCount = this.accounts.get(accountId)?.open.of(kind) ?? 0
     if (openCount >= maxOpen) throw tooManyOpen(kind, maxOpen)
     return this.open(accountId, kind)
   }
 
-  /**
-   * @throws {Problem} `rate_limited` if the account has too many open streams or exceeds its memory budget
-   */
+  /** @throws {Problem} `rate_limited` if the account has too many open streams or exceeds its budget */
   openStream(accountId: string, kind: StreamKind, maxOpen = Number.POSITIVE_INFINITY): Reservation {
     const reservation = this.openLimited(accountId, kind, maxOpen)
     try {
@@ -84,49 +85,36 @@ export class MemoryBudget {
     }
   }
 
-  take(accountId: string | undefined, owner: AccountMemory, kind: MemoryKind, bytes: number): void {
+  /** @throws {Problem} if a limit would be exceeded */
+  take(account: AccountMemory, kind: MemoryKind, bytes: number): void {
     const { ofAccount, ofAll } = this.limits
-    const limit = accountId === undefined ? ofAccount * unauthenticatedShare : ofAccount
-    const wanted = owner.bytes + bytes
-    if (wanted > limit) throw this.refusal(accountId, owner, kind, limit)
+    const limit = account.id === undefined ? ofAccount * unauthenticatedShare : ofAccount
+    const wanted = account.bytes + bytes
+    if (wanted > limit) throw this.refusal(account, kind, tooMuch(limit))
     const over = this.ofAll + bytes - ofAll
-    if (over > 0 && (over > ofAll * reserveShare || this.holdsMost(owner, wanted))) {
-      throw this.refusal(accountId, owner, kind, undefined)
+    if (over > 0 && (over > ofAll * reserveShare || this.holdsMost(account, wanted))) {
+      throw this.refusal(account, kind, holdsMost())
     }
-    this.count(owner, kind, bytes)
+    this.count(account, kind, bytes)
   }
 
-  close(accountId: string | undefined, owner: AccountMemory, kind: MemoryKind): void {
-    const left = owner.open.get(kind)! - 1
-    if (left > 0) owner.open.set(kind, left)
-    else owner.open.delete(kind)
-    if (owner.open.size === 0) this.ofOwner.delete(accountId)
-  }
-
-  count(owner: AccountMemory, kind: MemoryKind, bytes: number): void {
-    owner.bytes += bytes
+  count(account: AccountMemory, kind: MemoryKind, bytes: number): void {
+    account.bytes += bytes
     this.ofAll += bytes
     this.sums[kind] += bytes
   }
 
-  private holdsMost(owner: AccountMemory, wanted: number): boolean {
-    for (const other of this.ofOwner.values()) if (other !== owner && other.bytes >= wanted) return false
-    return true
+  private holdsMost(account: AccountMemory, wanted: number): boolean {
+    return this.accounts.values().every((other) => other === account || other.bytes < wanted)
   }
 
-  private refusal(
-    accountId: string | undefined,
-    owner: AccountMemory,
-    kind: MemoryKind,
-    limit: number | undefined,
-  ) {
-    if (performance.now() - owner.loggedAt > logEveryMs) {
-      owner.loggedAt = performance.now()
-      const held = { account_id: accountId, kind, held_bytes: owner.bytes, held_by_all: this.ofAll }
+  private refusal(account: AccountMemory, kind: MemoryKind, problem: Problem): Problem {
+    if (performance.now() - account.loggedAt > logEveryMs) {
+      account.loggedAt = performance.now()
+      const held = { account_id: account.id, kind, held_bytes: account.bytes, held_by_all: this.ofAll }
       this.log.warn(held, 'refused a request: the account is above its memory budget')
     }
-    if (accountId === undefined) return shortOfMemory()
-    return limit === undefined ? holdsMost() : tooMuch(limit)
+    return account.id === undefined ? shortOfMemory() : problem
   }
 }
 
@@ -134,28 +122,25 @@ export class Reservation {
   private bytes = 0
   private isOver = false
   private readonly memoryBudget: MemoryBudget
-  readonly accountId: string | undefined
-  private readonly owner: AccountMemory
+  private readonly account: AccountMemory
   private readonly kind: MemoryKind
+  private readonly close: () => void
 
-  constructor(
-    memoryBudget: MemoryBudget,
-    accountId: string | undefined,
-    owner: AccountMemory,
-    kind: MemoryKind,
-  ) {
+  constructor(memoryBudget: MemoryBudget, account: AccountMemory, kind: MemoryKind, close: () => void) {
     this.memoryBudget = memoryBudget
-    this.accountId = accountId
-    this.owner = owner
+    this.account = account
     this.kind = kind
+    this.close = close
   }
 
-  /**
-   * @throws {Problem} `rate_limited` if a limit is exceeded, or `unavailable` for an unauthenticated request
-   */
+  get accountId(): string | undefined {
+    return this.account.id
+  }
+
+  /** @throws {Problem} `rate_limited` if a limit is exceeded, or `unavailable` without authentication */
   add(bytes: number): void {
     if (this.isOver) return
-    this.memoryBudget.take(this.accountId, this.owner, this.kind, bytes)
+    this.memoryBudget.take(this.account, this.kind, bytes)
     this.bytes += bytes
   }
 
@@ -170,25 +155,25 @@ export class Reservation {
 
   /** Moves bytes to a new reservation of another kind, which must be freed separately. */
   move(kind: MemoryKind, bytes: number): Reservation {
-    const other = this.memoryBudget.open(this.accountId, kind)
+    const other = this.memoryBudget.open(this.account.id, kind)
     this.give(bytes)
     other.bytes = bytes
-    this.memoryBudget.count(this.owner, kind, bytes)
+    this.memoryBudget.count(this.account, kind, bytes)
     return other
   }
 
   give(bytes: number): void {
     if (this.isOver) return
     this.bytes -= bytes
-    this.memoryBudget.count(this.owner, this.kind, -bytes)
+    this.memoryBudget.count(this.account, this.kind, -bytes)
   }
 
   /** Releases all bytes and closes the reservation. Later calls have no effect. */
   free(): void {
     if (this.isOver) return
     this.isOver = true
-    this.memoryBudget.count(this.owner, this.kind, -this.bytes)
-    this.memoryBudget.close(this.accountId, this.owner, this.kind)
+    this.memoryBudget.count(this.account, this.kind, -this.bytes)
+    this.close()
   }
 }
 
@@ -196,14 +181,14 @@ const tooMuch = (limit: number) =>
   new Problem(
     'rate_limited',
     `The account's open requests, unread responses, unread output and unread stdin may use ${limit} bytes in total. ` +
-      'Wait until one of the requests is complete, or transfer less data at once.',
+      'Wait until one of the requests completes, or transfer less data at once.',
     { retryAfterSeconds: 1 },
   )
 
 const holdsMost = () =>
   new Problem(
     'rate_limited',
-    'The service is low on memory, and this account uses the most. Retry after one of its requests is complete.',
+    'The service is low on memory, and this account is using the most. Retry after one of its requests completes.',
     { retryAfterSeconds: 2 },
   )
 
@@ -211,7 +196,7 @@ const shortOfMemory = () => unavailable('The service is low on memory. Try again
 
 function tooManyOpen(kind: LimitedKind, maxOpen: number): Problem {
   const details: Record<LimitedKind, string> = {
-    requests: `This account has ${maxOpen} open requests. Wait until one of the requests is complete.`,
+    requests: `This account has ${maxOpen} open requests. Wait until one of them completes.`,
     streams: `This account has ${maxOpen} streamed responses open on one worker. Read one to the end or close it, then try again.`,
     uploads: `This account has ${maxOpen} uploads open on one worker. Finish or cancel one, then try again.`,
   }

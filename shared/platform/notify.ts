@@ -8,7 +8,7 @@ const channels = {
   cancellation: 'sandlot:mcp-cancelled',
 } as const
 
-export type Topic = keyof typeof channels
+type Topic = keyof typeof channels
 
 export const notify = async (redis: Redis, topic: Topic, id: string): Promise<void> => {
   await redis.publish(channels[topic], id)
@@ -18,9 +18,7 @@ export class Notifications {
   private readonly waiting = new Map<string, Set<() => void>>()
   private readonly handlers: ((sandboxId: string) => void)[] = []
 
-  /**
-   * @param subscriber a dedicated Redis connection, because a subscribed connection cannot run other commands
-   */
+  /** @param subscriber a dedicated connection, because a subscribed one cannot run other commands */
   constructor(subscriber: Redis) {
     // ioredis subscribes again after an outage.
     void subscriber.subscribe(...Object.values(channels)).catch(() => {})

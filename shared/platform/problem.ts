@@ -1,7 +1,6 @@
-/** Each error has a code, and a detail that tells the client what to do next. */
 import { type ErrorCode, errors } from '../contract/errors.ts'
 
-export interface ProblemExtras {
+interface ProblemExtras {
   /** Value of the `Retry-After` header, rounded up to whole seconds. */
   retryAfterSeconds?: number
   members?: Record<string, unknown>
@@ -35,13 +34,11 @@ const retrySeconds = 2
 export const unavailable = (detail: string, cause?: unknown, members: Record<string, unknown> = {}) =>
   new Problem('unavailable', detail, { retryAfterSeconds: retrySeconds, cause, members })
 
-/** Returns the error for create requests while no worker can create a sandbox. */
+/** The error for requests to create a sandbox while no worker can create one. */
 export const cannotCreate = (reason: NonNullable<ProblemExtras['reason']>, detail: string) =>
   new Problem('unavailable', detail, { retryAfterSeconds: retrySeconds, reason })
 
-/**
- * Reports whether PostgreSQL or Redis is unavailable. Neither client library has an error class for outages.
- */
+/** Whether PostgreSQL or Redis is unavailable. Neither client library has an error class for outages. */
 export function isOutage(error: unknown): boolean {
   for (let at = error; at instanceof Error; at = at.cause) {
     if (at instanceof AggregateError) return at.errors.some(isOutage)

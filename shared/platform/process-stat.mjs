@@ -1,13 +1,7 @@
-/**
- * Reads Linux process information. This file is plain JavaScript, because the installer must run on older
- * Node versions.
- */
+/** Plain JavaScript, because the installer must run on older versions of Node. */
 import { readFileSync } from 'node:fs'
 
-/**
- * Reports whether a process exists.
- * @param {number} pid
- */
+/** @param {number} pid */
 export function isAlive(pid) {
   try {
     return process.kill(pid, 0)
@@ -18,10 +12,10 @@ export function isAlive(pid) {
 }
 
 /**
- * Reads /proc/PID/stat (see proc(5)).
  * @param {number} pid
- * @returns {string[] | undefined} the fields starting at field 3, so the state is at index 0; undefined if
- *   the process does not exist or the system is not Linux
+ * @returns {string[]
+ * undefined} the fields of /proc/PID/stat from field 3, the state; undefined if the process does not exist or
+ * the system is not Linux
  */
 export function readStat(pid) {
   try {

@@ -1,6 +1,6 @@
 /**
- * All sockets of one owner (an account or a pod) share the frame rate limit. An empty frame takes as much
- * time to process as a large one, so byte limits are not sufficient.
+ * All sockets of an owner (an account or a pod) share a limit on frames, because an empty frame takes as much
+ * time to process as a large one.
  */
 import { WebSocket } from 'ws'
 import type { TokenBuckets } from '../lib/token-buckets.ts'
@@ -8,19 +8,16 @@ import type { TokenBuckets } from '../lib/token-buckets.ts'
 const pongIntervalMs = 10
 
 /**
- * A WebSocket that pauses while its owner exceeds the frame rate limit. Frames that have already been read
- * from the socket, up to 100 KiB, are still emitted.
- *
- * Requires `allowSynchronousEvents: false`, which emits one frame per event-loop iteration.
+ * Pauses while its owner exceeds the frame rate limit. Up to 100 KiB of frames that have already been read
+ * are still emitted. Requires `allowSynchronousEvents: false`, which emits one frame per event-loop
+ * iteration.
  */
 export class RateLimitedWebSocket extends WebSocket {
   private readonly pauseReasons = new Set<'rate' | 'reader'>()
 
   /**
-   * Answers only the latest ping, as RFC 6455 permits. Otherwise, a client could have to process thousands of
-   * pongs in one event-loop iteration.
-   *
-   * Requires `autoPong: false`.
+   * Answers only the latest ping, as RFC 6455 permits, so that a client never has to process thousands of
+   * pongs at once. Requires `autoPong: false`.
    */
   answerPings(): void {
     let latest: Buffer | undefined

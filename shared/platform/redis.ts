@@ -1,9 +1,9 @@
 import { Redis, type RedisOptions } from 'ioredis'
 import type { Logger } from './log.ts'
 
-/** Time without data after which a connection is replaced. No command blocks for this long. */
+/** A connection without data for this long is replaced. No command blocks for this long. */
 const livenessMs = 3_000
-/** Interval between heartbeats, which detect an outage or failover before a request fails. */
+/** Heartbeats detect an outage or failover before a request fails. */
 const heartbeatMs = 1_000
 /**
  * Each heartbeat deletes this key, which never exists. A replica rejects the command, which reveals that the
@@ -45,7 +45,6 @@ function open(url: string, given: RedisOptions, mode: OutageMode, log: Logger): 
 const readOnlyReplies = /^(READONLY|UNBLOCKED|MASTERDOWN|NOREPLICAS|LOADING)\b/
 const failoverRetryMs = 1_000
 
-/** Replaces a connection to a read-only server and resends its commands on the new connection. */
 function leaveReplicas(get: () => Redis, mode: OutageMode, log: Logger): RedisOptions {
   const left: { socket: unknown; at: number } = { socket: undefined, at: Number.NEGATIVE_INFINITY }
   let pauseMs = 0
@@ -105,8 +104,7 @@ function reportOutage(redis: Redis, log: Logger) {
 }
 
 /**
- * Checks that Redis does not evict keys, because evictions would lose jobs.
- * @returns a description of the problem, or undefined if there is none or Redis does not permit CONFIG
+ * Describes the problem if Redis evicts keys, which would lose jobs. Undefined if CONFIG is not permitted.
  */
 export async function wrongEvictionPolicy(redis: Redis): Promise<string | undefined> {
   const reply = await redis.config('GET', 'maxmemory-policy').catch(() => [])

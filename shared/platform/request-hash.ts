@@ -1,18 +1,14 @@
 /**
- * Hashes requests. Each hash is keyed with RPC_KEY, so that a reader of the database cannot use it to guess a
- * password in the request.
+ * Hashes are keyed with RPC_KEY, so a reader of the database cannot use them to guess passwords in requests.
  */
 import { createHmac } from 'node:crypto'
 import { deriveKey } from './seal.ts'
 
-/**
- * The order of object keys does not affect the hash.
- * @param secrets all values of RPC_KEY, of which the first is used
- */
+/** Hashes a request under the first RPC_KEY, regardless of the order of object keys. */
 export const hashOfRequest = (request: object, [first]: readonly string[]): Buffer =>
   hashUnder(first!, request)
 
-/** @param secrets all values of RPC_KEY; the hash may have been computed with any of them */
+/** Checks a hash that any of the RPC_KEYs may have produced. */
 export const isHashOf = (hash: Buffer, request: object, secrets: readonly string[]): boolean =>
   secrets.some((secret) => hashUnder(secret, request).equals(hash))
 

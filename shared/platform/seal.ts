@@ -1,8 +1,7 @@
 /**
  * Secrets and environments are sealed to a public key (X25519, HKDF, AES-256-GCM; 0.2 ms). The API can seal
- * them, but only workers have SECRETS_KEY and can open them.
- *
- * The API displays command lines, so they are sealed under RPC_KEY, which the API and workers share.
+ * them, but only workers have SECRETS_KEY and can open them. The API displays command lines, so those are
+ * sealed under RPC_KEY, which the API and workers share.
  */
 import {
   createCipheriv,
@@ -20,7 +19,7 @@ import {
 const formats = { toPublicKey: 2, underRpcKey: 3 }
 const bytes = { keyId: 4, publicKey: 32, iv: 12, tag: 16 }
 
-export interface Sealer {
+interface Sealer {
   /** @param context what the string belongs to, such as `sandbox-env sbx_…`; `open` needs the same value */
   seal(text: string, context: string): Buffer
 }
@@ -30,10 +29,7 @@ export interface Opener {
   open(sealed: Uint8Array, context: string): string
 }
 
-/**
- * Returns a sealer for secrets and environments.
- * @param publicKey SECRETS_PUBLIC_KEY
- */
+/** Returns a sealer for secrets and environments, given SECRETS_PUBLIC_KEY. */
 export function makeSealer(publicKey: string): Sealer {
   const raw = Buffer.from(publicKey, 'base64url')
   const theirs = publicKeyFrom(raw)
@@ -52,10 +48,7 @@ export function makeSealer(publicKey: string): Sealer {
   }
 }
 
-/**
- * Returns an opener for secrets and environments.
- * @param secrets all values of SECRETS_KEY
- */
+/** Returns an opener for secrets and environments, given all values of SECRETS_KEY. */
 export function makeOpener(secrets: readonly string[]): Opener {
   const pairs = secrets.map((secret) => {
     const ours = privateKeyOf(secret)
@@ -73,10 +66,7 @@ export function makeOpener(secrets: readonly string[]): Opener {
   }
 }
 
-/**
- * Returns a sealer and opener for command lines.
- * @param secrets all values of RPC_KEY; the first one seals, and each can open
- */
+/** Seals command lines under the first RPC_KEY, and opens them with any of the given keys. */
 export function makeBox(secrets: readonly string[]): Sealer & Opener {
   const keys = secrets.map((secret) => {
     const key = deriveKey(secret, 'sandlot command lines')
@@ -127,10 +117,7 @@ const publicKeyFrom = (raw: Buffer): KeyObject =>
 const rawOf = (key: KeyObject): Buffer =>
   key.export({ format: 'der', type: 'spki' }).subarray(der.public.length)
 
-/**
- * Derives the key and IV for one string. They never repeat, because each string is sealed with a new key
- * pair.
- */
+/** Derives a key and an IV that never repeat, because each string is sealed with a new key pair. */
 function agree(ours: KeyObject, theirs: KeyObject, onceRaw: Buffer, raw: Buffer) {
   const shared = diffieHellman({ privateKey: ours, publicKey: theirs })
   const salt = Buffer.concat([onceRaw, raw])

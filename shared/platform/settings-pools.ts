@@ -16,7 +16,7 @@ export const poolEntry = z.string().transform((text, context) => {
   return z.NEVER
 })
 
-export interface PoolSettings {
+interface PoolSettings {
   WARM_POOL_SIZE: number
   WARM_POOLS: z.output<typeof poolEntry>[]
 }
@@ -29,9 +29,7 @@ export function readPools({ WARM_POOL_SIZE: size, WARM_POOLS }: PoolSettings, de
   return pools
 }
 
-/**
- * Returns an error message, or undefined if the pool settings agree with each other and with SANDBOX_IMAGES.
- */
+/** Returns an error message if the pool settings contradict each other or SANDBOX_IMAGES. */
 export function poolsProblem(
   { WARM_POOL_SIZE, WARM_POOLS }: PoolSettings,
   { image, images }: { image: string; images: readonly string[] },

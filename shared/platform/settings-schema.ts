@@ -1,7 +1,4 @@
-/**
- * Every setting of the service, with its type, default and description. `npm run docs` generates
- * docs/settings.md from this file. If a setting has `unset`, the page shows that text instead of a default.
- */
+/** `npm run docs` generates docs/settings.md from this file, and shows `unset` in place of a default. */
 import * as z from 'zod'
 import { defaultSeconds } from './liveness-timeouts.ts'
 import { poolEntry } from './settings-pools.ts'
@@ -15,14 +12,12 @@ const list = z.string().transform((text) =>
     .map((item) => item.trim())
     .filter((item) => item !== ''),
 )
-/** A host name, a wildcard such as `*.example.com`, or an IP address, each with an optional port; or `*`. */
 const host = z
   .string()
   .regex(
     /^(\*|(\*\.)?[\w.-]+(:\d+)?|\[[\da-f:.]+\](:\d+)?)$/i,
     'expected names such as sandlot.example.com, *.example.com or sandlot.example.com:8443, comma-separated',
   )
-/** A Kubernetes quantity, such as `500m`, `1` or `512Mi`. */
 const quantity = z
   .string()
   .regex(/^\d+(\.\d+)?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$/, 'expected a quantity such as 500m, 1 or 512Mi')
@@ -33,7 +28,6 @@ const secrets = list.pipe(
     )
     .min(1),
 )
-const image = z.string().min(1)
 /** Returns the schema of a setting that contains a field of the pod specification as JSON. */
 const podField = <Field extends z.ZodType>(field: Field, example: string) =>
   z
@@ -195,7 +189,9 @@ const drivers = {
 }
 
 const sandboxes = {
-  SANDBOX_IMAGE: image
+  SANDBOX_IMAGE: z
+    .string()
+    .min(1)
     .default('debian:bookworm-slim')
     .describe('The default image. Any image with a POSIX shell works.'),
   SANDBOX_IMAGES: list.optional().meta({
@@ -263,19 +259,19 @@ const limits = {
     .describe('The maximum number of commands and file operations per account per minute.'),
   RATE_SANDBOX_LIFECYCLE_PER_MINUTE: perMinute
     .default(20)
-    .describe('The maximum number of requests per account per minute that create or destroy sandboxes.'),
+    .describe('The maximum number of requests to create or destroy sandboxes, per account per minute.'),
   RATE_CONNECTIONS_PER_MINUTE: perMinute
     .default(600)
     .describe('The maximum number of connections to sandbox ports per account per minute.'),
   RATE_READS_PER_MINUTE: perMinute
     .default(600)
     .describe(
-      'The maximum number of requests per account per minute that read sandboxes, lists or the account. Each API process counts separately, so N processes allow N times as many.',
+      'The maximum number of requests to read sandboxes, lists or the account, per account per minute. Each API process counts separately, so N processes allow N times as many.',
     ),
   RATE_CHANGES_PER_MINUTE: perMinute
     .default(60)
     .describe(
-      "The maximum number of requests per account per minute that change API keys, secrets, the allowlist or a sandbox's fields. Each API process counts separately, so N processes allow N times as many.",
+      "The maximum number of requests to change API keys, secrets, the allowlist or a sandbox's fields, per account per minute. Each API process counts separately, so N processes allow N times as many.",
     ),
   RATE_MCP_PER_MINUTE: perMinute
     .default(300)

@@ -26,7 +26,6 @@ export type Role = 'api' | 'worker'
 
 type EnvironmentValues = z.output<typeof Environment>
 
-/** Returns the required keys that are not set. Which keys are required depends on the kind of process. */
 function missingKeys(role: Role, env: EnvironmentValues): (keyof EnvironmentValues)[] {
   const needed: (keyof EnvironmentValues)[] =
     role === 'worker'
@@ -39,12 +38,7 @@ function missingKeys(role: Role, env: EnvironmentValues): (keyof EnvironmentValu
 export const readDriverSettings = (environment: Record<string, string | undefined>) =>
   driverSettings(check(Environment.omit({ DATABASE_URL: true, REDIS_URL: true }), environment))
 
-/**
- * @param environment usually `process.env`
- * @param role determines which keys are required
- * @throws {SettingsError} if settings are missing or invalid; the message names all of them and contains no
- *   values
- */
+/** @throws {SettingsError} if settings are missing or invalid; the message names all, without values */
 export function readSettings(environment: Record<string, string | undefined>, role: Role = 'api') {
   const env = check(Environment, environment)
   const missing = missingKeys(role, env)
@@ -57,7 +51,6 @@ export function readSettings(environment: Record<string, string | undefined>, ro
     production: env.NODE_ENV === 'production',
     logLevel: env.LOG_LEVEL,
     http: { host: env.HOST, port: env.PORT },
-    /** Host names that the API accepts in addition to its listen address and loopback addresses. */
     allowedHosts: env.ALLOWED_HOSTS,
     internal: { host: env.INTERNAL_HOST, port: env.INTERNAL_PORT },
     calls: { host: env.INTERNAL_HOST, port: env.RPC_PORT },
@@ -66,7 +59,7 @@ export function readSettings(environment: Record<string, string | undefined>, ro
     redisUrl: env.REDIS_URL,
     /** The first key signs, and all keys verify. */
     jwtSecrets: env.JWT_SECRET ?? [],
-    /** Keys that open secrets and environments. The API needs none. */
+    /** Keys for decrypting secrets and environment variables. Empty in an API without SECRETS_KEY. */
     secretsKeys,
     secretsPublicKey: env.SECRETS_PUBLIC_KEY ?? publicKeyOf(secretsKeys[0]!),
     /** Keys for RPC and stored command lines. The first key seals, and all keys can open. */
@@ -92,17 +85,12 @@ export function readSettings(environment: Record<string, string | undefined>, ro
     },
     trustedProxies: env.TRUSTED_PROXIES,
     password: { logN: env.PASSWORD_SCRYPT_LOG_N, atOnce: env.PASSWORD_HASH_CONCURRENCY },
-    /** How long the rows of destroyed sandboxes are kept. */
     recordDays: env.SANDBOX_RECORD_DAYS,
     reconcileIntervalSeconds: env.RECONCILE_INTERVAL_SECONDS,
     livenessTimeouts: livenessTimeoutsOf(env.WORKER_LIVENESS_TIMEOUT_SECONDS),
-    /** Maximum time that a stopping process waits for its work to finish. */
     drainSeconds: env.DRAIN_SECONDS ?? (role === 'api' ? 12 : 20),
-    /** How long a stopping API keeps accepting requests before it starts to drain. */
     shutdownDelaySeconds: env.SHUTDOWN_DELAY_SECONDS,
-    /** Length of an event-loop stall after which a process exits. 0 disables this check. */
     stallSeconds: env.EVENT_LOOP_STALL_SECONDS,
-    /** How long a client can go without reading pending bytes before its connection is closed. */
     clientStallSeconds: env.CLIENT_STALL_SECONDS,
   }
 }
@@ -112,7 +100,6 @@ function driverSettings(env: Omit<EnvironmentValues, 'DATABASE_URL' | 'REDIS_URL
     kubernetes: {
       kubeconfig: env.KUBECONFIG,
       namespace: env.SANDBOX_NAMESPACE,
-      /** Additional network policies that may allow traffic to or from sandboxes. */
       policies: env.SANDBOX_NETWORK_POLICIES ?? [],
     },
     sandbox: {
@@ -125,10 +112,8 @@ function driverSettings(env: Omit<EnvironmentValues, 'DATABASE_URL' | 'REDIS_URL
         disk: env.SANDBOX_DISK_REQUEST,
       },
       pids: env.SANDBOX_PIDS,
-      /** Maximum number of files and folders in a local sandbox. On Kubernetes, node settings limit them. */
       inodes: env.SANDBOX_INODES,
       runtimeClass: env.SANDBOX_RUNTIME_CLASS,
-      /** Whether pods share their node's user namespace. */
       hostUsers: env.SANDBOX_HOST_USERS === 'yes',
       placement: {
         nodeSelector: env.SANDBOX_NODE_SELECTOR,

@@ -3,10 +3,7 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { TokenBuckets } from '../lib/token-buckets.ts'
 
-/**
- * Maximum number of unanswered requests on a connection. Node parses all pipelined requests of one read in
- * one event-loop iteration.
- */
+/** Unanswered requests of a connection. Node parses all pipelined requests of one read at once. */
 const maxUnanswered = 8
 
 /** How long an ended connection is kept, so that the response can arrive. */
@@ -26,8 +23,7 @@ const unansweredOf = new WeakMap<Socket, number>()
 /**
  * Limits a connection's unanswered requests and a request's body. Must be called before anything else handles
  * the request.
- * @returns false if the connection has been destroyed, for example because it had more than 8 unanswered
- *   requests
+ * @returns false if the connection has been destroyed
  */
 export function limitRequest(request: IncomingMessage, response: ServerResponse): boolean {
   const { socket } = request
@@ -48,8 +44,8 @@ export function limitRequest(request: IncomingMessage, response: ServerResponse)
 }
 
 /**
- * Calls back when a response is complete or its connection closes, even if either has already happened. A
- * plain 'close' listener that is added after an `await` might never be called.
+ * Calls back once a response is complete or its connection closes, even if it already has. A plain 'close'
+ * listener that is added after an `await` might never be called.
  */
 export function onceClosed(response: ServerResponse, callback: () => void): void {
   if (response.closed) callback()
@@ -60,8 +56,8 @@ const hasBody = ({ headers }: IncomingMessage): boolean =>
   'transfer-encoding' in headers || 'content-length' in headers
 
 /**
- * Stops Node's HTTP parser. Even after its socket is destroyed, the parser would otherwise create requests
- * from the last read. Returning 2 signals a protocol upgrade, which stops the parser.
+ * Stops Node's HTTP parser, which would create requests from the last read even after its socket is
+ * destroyed. Returning 2 signals a protocol upgrade.
  */
 function stopParsing(socket: Socket): void {
   const { parser } = socket as Socket & { parser?: { onIncoming: () => number } }
@@ -69,18 +65,14 @@ function stopParsing(socket: Socket): void {
 }
 
 /**
- * Limits the number of chunks with a token bucket of 1,024, to which every 16 bytes and every 5 ms add one
- * token.
- * @param now the time of a monotonic clock, in milliseconds
- * @returns a function to call with the byte count of each chunk; it returns true if the body exceeds the
- *   limit
+ * Returns a function to call with the size of each chunk, which returns true once a body has too many. Every
+ * 16 bytes and every 5 ms permit another chunk, and 1,024 can be saved up.
  */
 export function makeChunkLimit(now?: () => number): (bytes: number) => boolean {
   const chunks = new TokenBuckets({ perSecond: 200, burst: 1_024 }, now)
   return (bytes) => chunks.spend('', 1 - bytes / 16) > 0
 }
 
-/** Destroys the connection if the body arrives in too many small chunks, even if nothing reads the body. */
 function limitChunks(request: IncomingMessage): void {
   const isExceededBy = makeChunkLimit()
   const push = request.push.bind(request)

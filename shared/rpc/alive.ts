@@ -3,10 +3,7 @@ import { type Agent, get } from 'node:https'
 import { readPendingInput } from '../platform/event-loop-stall.ts'
 import { type Callee, provenTo } from './channel.ts'
 
-/**
- * Returns `gone` if the connection is refused or breaks, and `silent` if the worker does not respond within
- * `ms`.
- */
+/** `gone`: the connection was refused or broke. `silent`: no response within `ms`. */
 export function checkLiveness(
   worker: Callee & { url: string },
   agent: Agent,

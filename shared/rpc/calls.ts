@@ -1,6 +1,6 @@
 /**
  * RPCs from the API to a worker, over HTTP. A slow reader blocks the command, and a disconnect is noticed
- * immediately. `bench/transport.ts` compares HTTP with jobs and Redis streams.
+ * immediately.
  *
  * The API sends the body of a call only after the worker's `100 Continue`. A frozen worker therefore never
  * receives a command that the API has sent to another worker.
@@ -9,13 +9,13 @@ import type { Tags } from '../contract/conditions.ts'
 import type { Input } from '../contract/endpoint.ts'
 import type { ExecRequest, ExecResult } from '../contract/exec.ts'
 import type { fileChanges } from '../contract/file-changes.ts'
-import type { CreatedFile, FileStat, FileView, files } from '../contract/files.ts'
+import type { FileStat, FileView, files } from '../contract/files.ts'
 
 export interface Calls {
   exec: { args: StartExec; result: ExecResult }
   /** With `wait`, waits until the command has exited. */
   getExec: { args: OneExec & { wait: boolean }; result: ExecResult }
-  /** Returns the pid of each of the sandbox's commands that run on this worker. */
+  /** The pid of each of the sandbox's commands that are running on this worker. */
   runningPids: { args: InSandbox; result: Record<string, number | null> }
   stopExec: { args: OneExec & { signal: string }; result: ExecResult }
   /** Kills all processes in the sandbox, and waits until commands can run again. */
@@ -29,11 +29,8 @@ export interface Calls {
       }
     result: FileView
   }
-  createFile: { args: InSandbox & Input<typeof files.createFile.body>; result: CreatedFile }
-  editFile: {
-    args: InSandbox & Input<typeof files.editFile.body>
-    result: Input<typeof files.editFile.reply>
-  }
+  createFile: FileCall<typeof files.createFile>
+  editFile: FileCall<typeof files.editFile>
   listFiles: {
     args: InSandbox & FileName & { depth?: number | undefined }
     result: Input<typeof files.listFiles.reply>
@@ -45,29 +42,19 @@ export interface Calls {
       FileName & { pattern: string; include?: string | undefined; ignoreCase: boolean; fixed: boolean }
     result: Input<typeof files.grepFiles.reply>
   }
-  makeDirectory: {
-    args: InSandbox & Input<typeof fileChanges.makeDirectory.body>
-    result: Input<typeof fileChanges.makeDirectory.reply>
-  }
-  moveFile: {
-    args: InSandbox & Input<typeof fileChanges.moveFile.body>
-    result: Input<typeof fileChanges.moveFile.reply>
-  }
-  removeFile: {
-    args: InSandbox & Input<typeof fileChanges.removeFile.body>
-    result: Input<typeof fileChanges.removeFile.reply>
-  }
-  changeFileMode: {
-    args: InSandbox & Input<typeof fileChanges.changeFileMode.body>
-    result: Input<typeof fileChanges.changeFileMode.reply>
-  }
+  makeDirectory: FileCall<typeof fileChanges.makeDirectory>
+  moveFile: FileCall<typeof fileChanges.moveFile>
+  removeFile: FileCall<typeof fileChanges.removeFile>
+  changeFileMode: FileCall<typeof fileChanges.changeFileMode>
+}
+/** A call with the body and the reply of an endpoint. */
+interface FileCall<E extends { body: unknown; reply: unknown }> {
+  args: InSandbox & Input<E['body']>
+  result: Input<E['reply']>
 }
 export type CallName = keyof Calls
 
-/**
- * Calls that stream bytes in one or both directions. If the request body is the client's data, the arguments
- * are sent in a header and must be small.
- */
+/** If the request body is the client's data, the arguments are sent in a header and must be small. */
 export interface Streams {
   execEvents: { args: StartExec }
   followExec: { args: OneExec & { lastEventId?: string | undefined } }
@@ -138,10 +125,10 @@ export const nameAt = (path: string) => /^\/(?:calls|streams)\/(\w+)$/.exec(path
 export const attachPath = '/attach'
 export const portPath = '/port'
 
-/** Header that contains a stream's arguments as base64url-encoded JSON when the body is the client's data. */
+/** A stream's arguments as JSON in base64url, if the body is the client's data. */
 export const argsHeader = 'x-sandlot-args'
 export const accountHeader = 'x-sandlot-account'
-/** Header with the time after which the API considers an unresponsive worker lost. */
+/** How long the API waits before it considers an unresponsive worker lost. */
 export const livenessTimeoutHeader = 'x-sandlot-liveness-timeout-ms'
 export const problemHeader = 'x-sandlot-problem'
 
@@ -153,7 +140,7 @@ export interface CallProblem {
 }
 
 /**
- * Error code: the request's Idempotency-Key belongs to a command on another worker. The fields `exec_id` and
- * `worker_id` identify the command and the worker. The client never receives this code.
+ * The request's Idempotency-Key belongs to a command on another worker, which `exec_id` and `worker_id`
+ * identify. The client never receives this code.
  */
 export const execElsewhere = 'exec_elsewhere'

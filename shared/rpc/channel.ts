@@ -8,10 +8,7 @@ import { Agent, type AgentOptions, type RequestOptions } from 'node:https'
 import type { TlsOptions } from 'node:tls'
 import { deriveKey } from '../platform/seal.ts'
 
-/**
- * Ephemeral key exchange gives each connection its own key, so a leaked RPC_KEY does not expose earlier
- * traffic.
- */
+/** With an ephemeral key exchange, a leaked RPC_KEY does not expose earlier traffic. */
 const suite = {
   ciphers: 'ECDHE-PSK-CHACHA20-POLY1305',
   // Node does not support pre-shared keys with TLS 1.3.

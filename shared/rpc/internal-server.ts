@@ -1,6 +1,6 @@
 /** Serves liveness, readiness and metrics. */
 import { createServer, type Server, type ServerResponse } from 'node:http'
-import { ping } from '../data/ping.ts'
+import { ping } from '../data/installation.ts'
 import { countByState } from '../data/sandbox-pods.ts'
 import { withTimeout } from '../lib/timeout.ts'
 import type { Context } from '../platform/context.ts'
@@ -13,7 +13,6 @@ type HealthCheck = () => Promise<unknown>
 
 const checkMs = 2_000
 const readinessKey = 'sandlot:readiness'
-/** Maximum time to receive a request. */
 const requestMs = 20_000
 
 export const commonChecks = ({ db, redis }: Context): Record<string, HealthCheck> => ({
@@ -26,7 +25,6 @@ export const commonChecks = ({ db, redis }: Context): Record<string, HealthCheck
   },
 })
 
-/** After SIGTERM, a process drains: it finishes its work before it exits. */
 interface Draining {
   isDraining(): boolean
   countExecs?(): number
@@ -82,7 +80,7 @@ async function stateOf(check: HealthCheck): Promise<string> {
   }
 }
 
-/** Sends the metrics. If a query fails, its metrics keep their old values. */
+/** If a query fails, its metrics keep their old values. */
 async function sendMetrics(
   context: Context,
   checks: Record<string, HealthCheck>,
@@ -126,8 +124,7 @@ export const workerChecks = (context: Context): Record<string, HealthCheck> => (
 })
 
 /**
- * @param setting name of the port's setting, for the error message
- * @returns the port; for port 0, the port chosen by the kernel
+ * Returns the port; for port 0, the port chosen by the kernel.
  * @throws {SettingsError} if the address is invalid or already in use
  */
 export async function listen(

@@ -1,7 +1,4 @@
-/**
- * Fingerprints of the keys that each process uses. Operators who rotate keys compare them with `npm run admin
- * -- keys`.
- */
+/** Operators who rotate keys compare fingerprints with `npm run admin -- keys`. */
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import type { Redis } from 'ioredis'
@@ -12,10 +9,7 @@ import type { Context } from '../platform/context.ts'
 import { deriveKey, publicKeyOf } from '../platform/seal.ts'
 import type { Role, Settings } from '../platform/settings.ts'
 
-/**
- * Keys whose fingerprints are published. For SECRETS_KEY, the API publishes the fingerprint of its public
- * key.
- */
+/** For SECRETS_KEY, the API publishes the fingerprint of its public key. */
 export const keyNames = ['JWT_SECRET', 'SECRETS_KEY', 'RPC_KEY'] as const
 export type KeyName = (typeof keyNames)[number]
 
@@ -49,10 +43,7 @@ export function announceKeys({ redis, settings }: Pick<Context, 'redis' | 'setti
   }
 }
 
-/**
- * Returns the processes that published fingerprints in the last ten seconds. The entries are not signed,
- * because they grant no access.
- */
+/** Processes seen in the last ten seconds. Entries grant no access, so they are not signed. */
 export async function listKeyHolders(redis: Redis): Promise<KeyHolder[]> {
   const found: (string | null)[] = []
   for await (const names of redis.scanStream({ match: `${prefix}*`, count: 1_000 })) {
@@ -71,6 +62,6 @@ const fingerprintsOf = (settings: Settings, kind: Role): KeyHolder['keys'] => ({
   RPC_KEY: settings.rpcKeys.map(fingerprintOf),
 })
 
-/** Returns 24 bits in hex: enough to tell an installation's keys apart, and too few to recover a key. */
+/** 24 bits in hex: enough to tell an installation's keys apart, and too few to recover a key. */
 export const fingerprintOf = (key: string): string =>
   deriveKey(key, 'sandlot key fingerprint').toString('hex').slice(0, 6)

@@ -33,8 +33,8 @@ export const announceEveryMs = 1_000
 const keptMs = 3_600_000
 /**
  * Maximum difference between an entry's signed timestamp and the local clock. An attacker who controls Redis
- * can replay an entry for this long. A replay only makes a dead worker appear alive, because no other process
- * can respond to its RPCs (channel.ts).
+ * can replay an entry for this long, which only makes a dead worker appear alive: no other process can
+ * respond to its RPCs (channel.ts).
  */
 const replayMs = 60_000
 const key = 'sandlot:workers'
@@ -58,11 +58,7 @@ const listScript = `
   end
   return live`
 
-/**
- * Registers a worker or renews its entry.
- * @param secrets all values of RPC_KEY; the entry is signed under each, so that a reader needs only one of
- *   them
- */
+/** Signs the entry under every RPC_KEY, so that a reader needs only one of them. */
 export async function announceWorker(
   redis: Redis,
   secrets: readonly string[],
@@ -77,7 +73,7 @@ export const withdrawWorker = async (redis: Redis, id: string): Promise<void> =>
   await redis.hdel(key, id)
 }
 
-/** Returns the live workers. Entries with an invalid signature or an old timestamp are skipped. */
+/** Returns the live workers. Skips entries with an invalid signature or an old timestamp. */
 export async function listWorkers({
   redis,
   settings,
@@ -141,10 +137,8 @@ function warnOfForgery(log: Logger) {
 export const takesCalls = ({ isDraining }: WorkerEntry): boolean => !isDraining
 
 /**
- * Orders workers by rendezvous hashing, so that all processes compute the same order. The first worker is the
- * sandbox's slot owner.
- *
- * Only the end of the ID is hashed. A sandbox and the warm pod that it claimed have the same end.
+ * Orders workers by rendezvous hashing, so that all processes agree on the first one, the sandbox's slot
+ * owner. Hashes only the suffix of the ID, which a sandbox shares with the warm pod that it claimed.
  * @param id a sandbox ID or the name of a warm pod
  */
 export function inOrderFor<W extends WorkerEntry>(id: string, workers: W[]): W[] {

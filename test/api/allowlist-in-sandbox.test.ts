@@ -35,7 +35,10 @@ test('while an allowlist is set, rejects commands in a sandbox that has a danger
     await expect(refused).rejects.toMatchObject({
       status: 403,
       code: 'command_not_allowed',
-      problem: { variable: 'BASH_ENV', detail: expect.stringMatching(/Create a sandbox without it/) },
+      problem: {
+        variable: 'BASH_ENV',
+        detail: expect.stringMatching(/Create a sandbox without this variable/),
+      },
     })
   }
   expect((await alice.call('listExecs', { params })).body.data).toHaveLength(1)

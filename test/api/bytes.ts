@@ -5,7 +5,8 @@ import { request } from 'node:http'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { ProblemDetails } from '../../shared/contract/endpoint.ts'
-import { bytesOf, readExecEvents } from '../../shared/contract/exec-events.ts'
+import { bytesOf, type ExecEvent } from '../../shared/contract/exec-events.ts'
+import { readJsonEvents } from '../../shared/contract/server-sent-events.ts'
 import type { Answer, Refusal } from '../support/account.ts'
 import { describeOnEveryImageAtOnce } from '../support/drivers.ts'
 import { isText, someBytes, someName, someText } from '../support/random-bytes.ts'
@@ -156,7 +157,7 @@ export function testBytes(runs: number, seed: number): void {
         await alice.call('writeExecStdin', { params: command, query: { eof: 'true' }, bytes })
         const events = await alice.open('streamExec', { params: command })
         const printed = { stdout: Buffer.alloc(0), stderr: Buffer.alloc(0) }
-        for await (const event of readExecEvents(events.body!)) {
+        for await (const event of readJsonEvents<ExecEvent>(events.body!)) {
           if (event.event !== 'stdout' && event.event !== 'stderr') continue
           printed[event.event] = Buffer.concat([printed[event.event], bytesOf(event.data)])
         }
