@@ -47,7 +47,6 @@ const active = statement<{ accountId: string }>()('active sandboxes', (db, { acc
       'name',
       'image',
       'env_hash',
-      sql<boolean>`sealed_env is not null`.as('has_env'),
       'created_at',
       'expires_at',
       sql<number>`extract(epoch from expires_at - ${now})::double precision`.as('seconds_left'),
