@@ -5,7 +5,7 @@ import { Problem } from '../../shared/platform/problem.ts'
 import type { App } from '../app.ts'
 import type { Caller } from '../auth/authenticate.ts'
 
-/** Counts a refused command in the account's statistics. @throws {Problem} `command_not_allowed` */
+/** A refusal increments the account's count of refused commands. @throws {Problem} `command_not_allowed` */
 export async function assertAllowed(
   { context }: Pick<App, 'context'>,
   account: Caller,

@@ -15,7 +15,7 @@ interface UnderKey {
   signal: AbortSignal
 }
 
-/** Lookups after which a command counts as never started. While its sandbox starts, its row appears late. */
+/** Number of lookups after which a command without a row counts as never started. */
 const maxReads = 6
 const readEveryMs = 500
 

@@ -81,7 +81,7 @@ export async function summarize(
 
 const pidsMs = 1_000
 
-/** Finds the pids of running commands. Workers have a second to respond, and their commands are omitted after it. */
+/** Finds the pids of running commands, except those whose workers do not respond within a second. */
 export async function findPids(
   { workers }: App,
   rows: ShownExec[],

@@ -141,7 +141,7 @@ function endOfText(text: string, start: number): number {
   }
 }
 
-/** Copying a field with this name would change the prototype of the target object. */
+/** Refused field name, because copying this field would change the prototype of the target object. */
 const poison = '__proto__'
 
 function assertPlain(value: unknown): void {

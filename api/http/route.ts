@@ -79,7 +79,7 @@ export interface Invocation extends Pick<Call<Endpoint>, 'requestId' | 'log' | '
   body?: unknown
 }
 
-/** Concurrent requests per account and API process. Streams can stay open for hours, despite the rate limit. */
+/** Concurrent requests per account and API process. A rate limit does not limit streams, which stay open. */
 const maxOpenRequests = 1_000
 
 type Reply<E extends Endpoint> = E['reply'] extends z.ZodType ? z.output<E['reply']> : undefined

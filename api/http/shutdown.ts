@@ -1,4 +1,4 @@
-/** Ends open requests during a shutdown. Requests that do not finish in time get an error and can be retried. */
+/** Ends open requests during a shutdown. A request that does not finish in time gets a retryable error. */
 import type { Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { Problem } from '../../shared/platform/problem.ts'
@@ -23,7 +23,7 @@ export class OpenRequests {
   private isClosing = false
   private hasGivenUp = false
 
-  /** The signal aborts when the client disconnects, or when this process is stopping and cannot wait longer. */
+  /** Returns a signal that aborts when the client disconnects, or at the end of a shutdown. */
   follow(response: ServerResponse): AbortSignal {
     const gone = new AbortController()
     this.open.set(response, gone)
@@ -50,7 +50,7 @@ export class OpenRequests {
   }
 }
 
-/** Returns a function that closes connections without any received byte, which Node does not treat as idle. */
+/** Closes connections on which no byte has arrived. Node does not treat these connections as idle. */
 export function trackUnused(server: Server): () => void {
   const open = new Set<Socket>()
   server.on('connection', (socket: Socket) => {

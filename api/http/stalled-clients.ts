@@ -18,7 +18,7 @@ export function allowLongStall(response: ServerResponse): void {
   onceClosed(response, () => eventStreams.delete(socket))
 }
 
-/** Checks without progress before a connection is closed. With several checks, a delayed one is harmless. */
+/** Number of checks without progress before a connection is closed, so that a delayed check is harmless. */
 const checksPerStall = 6
 
 interface Watched {

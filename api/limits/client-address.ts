@@ -33,7 +33,7 @@ function withoutPort(address: string): string {
   return bracketed ?? plain ?? address
 }
 
-/** Returns an IPv4 address, or the /64 network of an IPv6 address, the least that an ISP assigns. */
+/** Returns an IPv4 address, or an IPv6 address's /64 network. An ISP assigns at least a /64 per customer. */
 function normalise(address: string): string {
   if (!ipaddr.isValid(address)) return address
   const parsed = ipaddr.process(address)

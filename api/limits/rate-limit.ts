@@ -47,7 +47,7 @@ type TakeResult = [number, number, number]
 
 type BucketRedis = Redis & { sandlotTakeToken(key: string, limit: number): Promise<TakeResult> }
 
-/** Uncached API keys per minute and client address. Many clients may share an address. */
+/** Maximum number of uncached API keys per minute from one client address, which many clients may share. */
 const unknownKeysPerMinute = 300
 
 const perMinute = (limit: number) => new TokenBuckets({ perSecond: limit / 60, burst: limit })

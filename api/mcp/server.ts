@@ -41,7 +41,7 @@ pass its id as session_id to exec and the file tools, and call session_destroy w
 to /workspace. A session ends automatically at expires_at, and its files are deleted. An error is JSON with a code, \
 an explanation (detail) and the next step (next). If it contains retry_after, wait that many seconds.`
 
-/** Since version 2026-07-28, each message contains the protocol version. Earlier clients send `initialize`. */
+/** Since version 2026-07-28, each message names the protocol version. Earlier clients send `initialize`. */
 export async function answerMessage(
   app: App,
   routes: ServedRoute[],

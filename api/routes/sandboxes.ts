@@ -50,8 +50,9 @@ export const getOrCreateSandbox = route(byName.getOrCreateSandbox, async (call, 
   )
 })
 
-/** Sandboxes that one request may find by name and lose to concurrent requests while it waits for them. */
+/** Number of sandboxes that one request may find by name before concurrent requests end or rename them. */
 const maxAttempts = 5
+
 /**
  * Whether a sandbox can still be returned for its name. A failed start counts, because many concurrent
  * requests would otherwise start replacements one after the other.
@@ -163,7 +164,7 @@ async function awaitAdmitted(app: App, admission: Admission, call: CreateCall): 
 const prefersAsync = (header = ''): boolean =>
   header.split(',').some((preference) => preference.split(';')[0]!.trim().toLowerCase() === 'respond-async')
 
-/** @throws {Problem} `sandbox_start_failed`, or `sandbox_destroyed` if the sandbox ended for another reason */
+/** @throws {Problem} `sandbox_start_failed`, or `sandbox_destroyed` if the sandbox has ended otherwise */
 function answerCreated(row: ShownSandbox, { reused }: Admission, prefer?: string): JsonReply<Sandbox> {
   if (row.destroy_reason === 'start_failed') {
     const detail = row.destroy_detail ?? 'its pod was not ready in time'

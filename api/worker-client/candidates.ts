@@ -14,7 +14,7 @@ import type { WorkerHealth } from './health.ts'
 
 const registryMs = 500
 const rereadMs = 250
-/** Time for which a worker is remembered as missing. Its commands are then `lost` without another wait. */
+/** How long a missing worker is remembered, so that its commands are lost without another wait. */
 const rememberMs = 10 * 60_000
 
 export class Candidates {

@@ -21,7 +21,7 @@ export interface HandOver {
   handOverMs: number
   /** Time from acceptance to the response headers. After that, the call counts as lost. */
   timeoutMs: number
-  /** Watches the worker's liveness after it has accepted the call. @returns a function that stops watching */
+  /** Starts watching the worker's liveness after it has accepted the call. Returns a function that stops. */
   watch(onTimeout: () => void, bytesMoved: () => number): () => void
 }
 
