@@ -29,13 +29,16 @@ const inEveryImage = [
 ]
 
 /** Files of the gate that run more rounds here. */
-const withRounds = ['test/drivers/kubernetes-isolation.test.ts']
+const withRounds = [
+  'test/api/{bytes,extension-race,file-pairs,pairs,sandbox-exhausted}.test.ts',
+  'test/drivers/kubernetes-isolation.test.ts',
+]
 
 /** Suites for the local driver only, which `--driver kubernetes` skips. test/start/suites.test.ts checks this list. */
 export const onlyLocal = [
   'test/migrate.soak.ts',
-  'test/api/{clients,exec-endless-output,extension-race}.soak.ts',
-  'test/api/{outages,process,redis-failover,stop}.test.ts',
+  'test/api/{clients,exec-endless-output}.soak.ts',
+  'test/api/{extension-race,outages,process,redis-failover,stop}.test.ts',
   'test/cli/*.soak.ts',
   'test/cli/picker-on-a-terminal.test.ts',
   'test/drivers/local-workers.test.ts',

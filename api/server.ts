@@ -19,23 +19,14 @@ import { StalledClients } from './http/stalled-clients.ts'
 import { serveUpgrades, shouldUpgradeCallback } from './http/websocket.ts'
 import { served } from './routes/index.ts'
 
-/**
- * Idle timeout of connections. It is longer than the timeout of common load balancers, so that the load
- * balancer closes the connection first.
- */
+/** Idle timeout of connections. Common load balancers have a shorter one and close the connection first. */
 const keepAliveMs = 75_000
 const headMs = 20_000
 const checkEveryMs = 5_000
-/**
- * Maximum time to receive a request including its body. A streamed body such as stdin may last as long as its
- * sandbox.
- */
+/** Maximum time to receive a request. A streamed body such as stdin may last as long as its sandbox. */
 const uploadMs = 25 * 60 * 60 * 1000
 const headerBytes = 128 * 1024
-/**
- * Time to send error responses for aborted requests during shutdown. With default settings, shutdown takes
- * less than the 15 s that a supervisor allows.
- */
+/** Time to send the last errors during shutdown, within the 15 s that a supervisor allows by default. */
 const lastResponseMs = 1_500
 const unusedMs = 1_000
 const internalMs = 1_000
@@ -90,8 +81,7 @@ export function openApi(context: Context) {
     },
     /**
      * Waits `leaveMs` for load balancers, stops accepting connections, and aborts requests that are still
-     * open after `finishMs`. If `leaveMs` is positive, idle connections stay open until `finishMs`, because a
-     * client may be about to send a request.
+     * open after `finishMs`. With a `leaveMs`, idle connections stay open until `finishMs`.
      */
     async close({
       leaveMs = context.settings.shutdownDelaySeconds * 1000,
@@ -112,7 +102,7 @@ export function openApi(context: Context) {
   }
 }
 
-/** Waits for the first connection to Redis. Requests would fail until it is established. */
+/** Requests would fail until Redis is connected. */
 async function awaitFirstConnection(redis: Context['redis']): Promise<void> {
   if (redis.status !== 'ready') await withTimeout(firstTryMs, once(redis, 'ready')).catch(() => {})
 }

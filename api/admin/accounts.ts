@@ -13,9 +13,6 @@ interface AccountLine {
   email: string
 }
 
-/** Maximum time that the command waits for workers to delete an account. */
-const retryBudgetMs = 60_000
-
 export async function listAccounts(db: Queries): Promise<Report> {
   const rows = await listAccountsWithUsage(db)
   const data = rows.map((row) => ({
@@ -46,7 +43,6 @@ export async function revokeSessionsOf(db: Queries, { id, email }: AccountLine):
   return { value: { id, email, sessions_ended: true }, text }
 }
 
-/** Replaces a forgotten password with a random one and ends all login sessions of the account. */
 export async function resetPasswordOf(db: Queries, account: AccountLine, logN: number): Promise<Report> {
   const password = randomBytes(15).toString('base64url')
   const hash = Buffer.from(await Scrypt.kdf(password, { logN }))
@@ -83,11 +79,11 @@ export async function removeAccount(
 ): Promise<Report> {
   const { length: ended } = await suspend(db, account.id, { isDeleted: true })
   log(`Sandboxes ended: ${ended}. Waiting for the workers to remove the account ...`)
-  const endMs = performance.now() + retryBudgetMs
+  const endMs = performance.now() + 60_000
   while (performance.now() < endMs) {
     if (!(await findAccount(db, account.id))) {
       const value = { ...account, state: 'deleted', sandboxes_ended: ended }
-      return { value, text: `${account.email} is deleted.` }
+      return { value, text: `${account.email} has been deleted.` }
     }
     await sleep(250)
   }

@@ -13,36 +13,25 @@ export async function listKeys(redis: Redis): Promise<Report> {
     a.kind === b.kind ? a.place.localeCompare(b.place) : a.kind < b.kind ? -1 : 1,
   )
   const missing = keyNames.flatMap((key) => missingOf(key, data))
-  const head = ['PROCESS', 'KIND', ...keyNames]
   const lines = [
-    head,
+    ['PROCESS', 'KIND', ...keyNames],
     ...data.map(({ place, kind, keys }) => [
       place,
       kind,
       ...keyNames.map((name) => keys[name].join(' ') || '-'),
     ]),
   ]
-  const text = [
-    ...showColumns(lines),
-    '',
-    ...(data.length === 0
-      ? [
-          'No process has registered its keys. Check that all processes are running and use the same Redis server.',
-        ]
-      : missing.length === 0
-        ? ['No process is missing a key that another process holds.']
-        : missing.map(
-            ({ key, fingerprint, processes }) =>
-              `${key} ${fingerprint} is missing from ${processes.join(', ')}`,
-          )),
-  ]
-  return { value: { data, missing }, text: text.join('\n') }
+  const findings = missing.map(
+    ({ key, fingerprint, processes }) => `${key} ${fingerprint} is missing from ${processes.join(', ')}`,
+  )
+  if (data.length === 0)
+    findings.push(
+      'No process has registered its keys. Check that all processes are running and use the same Redis server.',
+    )
+  else if (missing.length === 0) findings.push('No process is missing a key that another process holds.')
+  return { value: { data, missing }, text: [...showColumns(lines), '', ...findings].join('\n') }
 }
 
-/**
- * The kinds of processes that hold each key. API processes have no `SECRETS_KEY`, and workers have no
- * `JWT_SECRET`.
- */
 const holders: Record<KeyName, readonly KeyHolder['kind'][]> = {
   JWT_SECRET: ['api'],
   SECRETS_KEY: ['worker'],

@@ -25,7 +25,7 @@ type LimitName = keyof typeof limits
 export const limitNames = Object.keys(limits) as LimitName[]
 
 /** New values of the limits to change. Null removes the override, so that the setting applies again. */
-export type LimitChanges = Partial<Record<LimitName, number | null>>
+type LimitChanges = Partial<Record<LimitName, number | null>>
 
 export function readLimits(values: { [N in LimitName]?: string } & { reset?: boolean }): LimitChanges {
   const reset = values.reset ? Object.fromEntries(limitNames.map((name) => [name, null])) : {}

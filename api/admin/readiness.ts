@@ -1,29 +1,20 @@
-/**
- * Shows the /readyz response of one process, including the body of a 503 response, which `kubectl get --raw`
- * omits.
- */
+/** Shows the /readyz response of one process. `kubectl get --raw` would omit the body of a 503 response. */
 import * as z from 'zod'
 import { type Report, showColumns } from './report.ts'
 
 const Readiness = z.object({
   status: z.string(),
   parts: z.record(z.string(), z.string()),
-  /**
-   * Number of commands that are running or whose exit status has not been delivered. Reported only by
-   * workers.
-   */
+  /** Commands that are running or whose exit status has not been delivered. Only workers report them. */
   execs: z.number().optional(),
 })
 
-const responseMs = 10_000
-
 /**
- * Reports whether a process is ready. The exit code is 1 if it is not.
  * @param address base URL of the process's internal port
- * @throws with a message for the terminal if the process does not respond
+ * @throws a user-facing error if the process does not respond
  */
 export async function showReadiness(address: string): Promise<Report> {
-  const response = await fetch(`${address}/readyz`, { signal: AbortSignal.timeout(responseMs) }).catch(
+  const response = await fetch(`${address}/readyz`, { signal: AbortSignal.timeout(10_000) }).catch(
     (error: Error) => {
       const reason = error.cause instanceof Error ? error.cause.message : error.message
       throw new Error(

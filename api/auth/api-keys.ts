@@ -9,7 +9,7 @@ import type { Bucket, Scope } from '../../shared/contract/endpoint.ts'
 import { findApiKey, markUsed } from '../../shared/data/api-keys.ts'
 import type { Context } from '../../shared/platform/context.ts'
 
-export interface FoundKey {
+interface FoundKey {
   id: string
   accountId: string
   scope: Scope

@@ -8,7 +8,7 @@ import type { Buckets } from '../limits/rate-limit.ts'
 import { type ApiKeys, looksLikeApiKey, type Overrides } from './api-keys.ts'
 import { looksLikeToken, type Tokens } from './tokens.ts'
 
-export interface AuthContext {
+interface AuthContext {
   context: Pick<Context, 'db'>
   apiKeys: ApiKeys
   tokens: Tokens

@@ -8,10 +8,7 @@ import { countPasswordCosts } from '../../shared/data/accounts.ts'
 import type { Database } from '../../shared/data/database.ts'
 import { cacheFor } from '../../shared/lib/cache-for.ts'
 
-/**
- * Layout of a scrypt hash: `cost` is the offset of log2(N), and `bytes` is the length covered by the
- * checksum.
- */
+/** Layout of a scrypt hash. `cost` is the offset of log2(N). The checksum covers the first `bytes` bytes. */
 const header = { cost: 7, bytes: 48, checksumBytes: 16 }
 const countEveryMs = 60_000
 

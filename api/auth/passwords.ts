@@ -1,7 +1,4 @@
-/**
- * Hashes passwords with scrypt. By default, each hash uses 128 MiB of memory, so only a few are computed
- * concurrently.
- */
+/** Hashes passwords. Each hash uses 128 MiB of memory by default, so few are computed concurrently. */
 import Scrypt from 'scrypt-kdf'
 import { FairQueue, type Waiter } from '../limits/fair-queue.ts'
 import { costOf } from './dummy-hashes.ts'
@@ -20,7 +17,6 @@ export class Passwords {
     return Buffer.from(await this.queue.run(waiter, () => Scrypt.kdf(password, { logN: this.logN })))
   }
 
-  /** @throws {Problem} `unavailable` if too many hashes are waiting */
   async matches(password: string, hash: Uint8Array, waiter: Waiter): Promise<boolean> {
     return await this.queue.run(waiter, () => Scrypt.verify(hash, password))
   }

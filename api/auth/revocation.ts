@@ -1,6 +1,4 @@
-/**
- * Closes long-lived connections (streams, terminals, uploads) within a second of their API key being revoked.
- */
+/** Closes streams, terminals and uploads within a second of the revocation of their API key. */
 import type { ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Context } from '../../shared/platform/context.ts'
@@ -13,9 +11,9 @@ interface RevocationContext {
   context: Pick<Context, 'notifications' | 'log'>
 }
 
-/** Age at which a request counts as long-lived. From then on, its API key is watched for revocation. */
+/** Age from which a request's API key is watched for revocation. */
 const longMs = 100
-/** Interval between checks of the API key, which detect lost notifications and expired keys. */
+/** Interval of the checks that detect lost notifications and expired keys. */
 const lookAgainMs = 10_000
 
 export function closeOnRevocation(app: RevocationContext, account: Caller, response: ServerResponse): void {

@@ -7,10 +7,8 @@ const algorithm = 'HS256'
 const issuer = 'sandlot'
 const audience = 'sandlot-dashboard'
 
-/**
- * Claims of a session token, which is valid only while `generation` equals the account's session generation.
- */
-export interface SessionClaims {
+/** Claims of a session token, valid while `generation` equals the account's session generation. */
+interface SessionClaims {
   accountId: string
   generation: number
 }
@@ -21,7 +19,7 @@ export const looksLikeToken = (credential: string): boolean =>
 export class Tokens {
   private readonly secrets: readonly string[]
 
-  /** @param secrets signing secrets. The first one signs new tokens; any of them can verify a token. */
+  /** @param secrets the first secret signs new tokens; each of them can verify a token */
   constructor(secrets: readonly string[]) {
     this.secrets = secrets
   }
@@ -50,7 +48,6 @@ const Payload = z
   })
   .transform(({ sub, generation }): SessionClaims => ({ accountId: sub, generation }))
 
-/** @throws {Problem} `token_expired` */
 function sessionOf(token: string, secret: string): SessionClaims | undefined {
   try {
     return Payload.safeParse(jwt.verify(token, secret, { algorithms: [algorithm], issuer, audience })).data

@@ -5,11 +5,7 @@ import { Problem } from '../../shared/platform/problem.ts'
 import type { App } from '../app.ts'
 import type { Caller } from '../auth/authenticate.ts'
 
-/**
- * Asserts that the account's allowlist permits a command. A refusal increments the account's count of refused
- * commands.
- * @throws {Problem} `command_not_allowed`
- */
+/** A refusal increments the account's count of refused commands. @throws {Problem} `command_not_allowed` */
 export async function assertAllowed(
   { context }: Pick<App, 'context'>,
   account: Caller,
@@ -22,8 +18,8 @@ export async function assertAllowed(
 }
 
 /**
- * Throws if the account's allowlist forbids storing these environment variables for later commands.
- * @throws {Problem} `command_not_allowed`, without changing the account's count of refused commands
+ * @throws {Problem} `command_not_allowed` if the allowlist forbids storing these environment variables. The
+ *   count of refused commands does not change.
  */
 export function assertStorable(
   { allowlist }: Pick<Caller, 'allowlist'>,

@@ -10,7 +10,7 @@ import { eventTerminator, hasEvent, lastIdIn } from '../../shared/contract/serve
 import { whenSilentFor } from '../../shared/platform/event-loop-stall.ts'
 import { writeLastEvents } from './exit-status.ts'
 
-export interface PassOptions {
+interface PassOptions {
   signal: AbortSignal
   onLost?: (() => void) | undefined
   /**
@@ -20,7 +20,6 @@ export interface PassOptions {
   exitStatusWithoutWorker: (printed: OutputOffset) => Promise<ExecOutcome>
 }
 
-/** Forwards the events of a command. */
 export const passEvents = (
   source: IncomingMessage,
   { signal, onLost, exitStatusWithoutWorker }: PassOptions,
@@ -42,16 +41,10 @@ export const passEvents = (
 
 interface RelayOptions {
   signal: AbortSignal
-  /** Name of the event that ends the stream. */
   finalEvent: string
-  /** Called with the bytes that contain the final event. */
   onFinalEvent?(events: Buffer): void
-  /**
-   * @param lastId id of the last forwarded event
-   * @throws if the final events are unknown; the stream then ends without them, and the client can resume it
-   *   later
-   */
-  finalEventsWithoutWorker(lastId: string | undefined): Promise<string | Buffer>
+  /** @throws if the final events are unknown; the stream then ends without them and can be resumed later */
+  finalEventsWithoutWorker(lastId: string | undefined): Promise<string>
 }
 
 /** Silence after which the worker is considered lost. Workers send a keep-alive comment every 10 s. */

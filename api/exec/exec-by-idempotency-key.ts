@@ -7,7 +7,7 @@ import { awaitRunning, loadSandbox } from '../sandboxes/load-sandbox.ts'
 import { marginMs } from './load-exec.ts'
 import { resultOf } from './start.ts'
 
-export interface UnderKey {
+interface UnderKey {
   accountId: string
   sandboxId: string
   key: string
@@ -15,16 +15,12 @@ export interface UnderKey {
   signal: AbortSignal
 }
 
-/**
- * Number of lookups after which a command counts as never started. Its row may appear late while the sandbox
- * is starting.
- */
+/** Number of lookups after which a command without a row counts as never started. */
 const maxReads = 6
 const readEveryMs = 500
 
 /**
- * Waits until the command ends, and returns its result. Waiting counts as an attached client, so the
- * command's grace period does not elapse.
+ * Waits until the command ends. Meanwhile, the caller counts as an attached client of the command.
  * @throws {Problem} `exec_not_found`, or an error if the sandbox is not running
  */
 export async function resultUnderKey(app: App, asked: UnderKey): Promise<ExecResult> {
@@ -33,13 +29,9 @@ export async function resultUnderKey(app: App, asked: UnderKey): Promise<ExecRes
   for (let read = 0; read < maxReads && !signal.aborted; read++) {
     const row = await findExecByKey(app.context.db, asked)
     if (row) {
-      const one = { accountId, sandboxId, requestId, execId: row.id, wait: true }
-      const started = { accountId, sandboxId, requestId, key, execId: row.id, startedAt: row.started_at }
-      return resultOf(app, one, started, {
-        signal,
-        timeoutMs: leftMs + marginMs,
-        workerId: row.worker_id,
-      })
+      const one = { accountId, sandboxId, requestId, execId: row.id }
+      const options = { signal, timeoutMs: leftMs + marginMs, workerId: row.worker_id }
+      return resultOf(app, { ...one, wait: true }, { ...one, key, startedAt: row.started_at }, options)
     }
     await sleep(readEveryMs)
   }

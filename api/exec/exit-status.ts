@@ -36,10 +36,7 @@ export async function findExitStatus(
   return isGone ? endAsLost(context, row, sandbox, ids) : readRow(row, sandbox)
 }
 
-/**
- * Replaces the status reported by a worker with the status in the row. They can differ if the worker was
- * wrongly considered lost.
- */
+/** Returns the status in the row, which can differ if the worker was wrongly considered lost. */
 export function preferRow<T extends ExecOutcome>(reported: T, row: ShownExec): T {
   if (row.status === 'running') return reported
   const { status, exit_code, signal, reason, start_error } = row
@@ -48,34 +45,21 @@ export function preferRow<T extends ExecOutcome>(reported: T, row: ShownExec): T
   return { ...reported, status, exit_code, signal, reason, start_error, truncated, duration_ms }
 }
 
-/** Adds fields that are missing from the results of older workers during an upgrade. */
-export const withDefaults = (reported: ExecResult): ExecResult => ({
-  ...{ pid: null, start_error: null, output_encoding: 'utf-8' as const },
-  ...reported,
-})
-
 export interface StartedExec {
   accountId: string
   sandboxId: string
   execId: string
   requestId: string
   workerId?: string | undefined
-  /**
-   * The request's Idempotency-Key. If an earlier request with this key started the command, the command has a
-   * different id than `execId`.
-   */
+  /** The request's Idempotency-Key. An earlier request with this key may have started the command. */
   key?: string | undefined
   startedAt: Date
-  /**
-   * Set if this process has just sent the request to a worker. If the command has no row, a row with the
-   * status `lost` is then inserted.
-   */
+  /** Set if this process has just sent the request, so that a missing row is inserted as `lost`. */
   request?: ExecRequest
 }
 
 /**
- * Returns the exit status of a command whose worker is gone. Stores `lost` if the row contains no exit
- * status.
+ * Stores `lost` if the command's row contains no exit status.
  * @param printed number of bytes that the client has received from each output stream
  * @throws {Problem} `unavailable` if the database is unavailable
  */
@@ -118,9 +102,7 @@ export const withoutOutput = (ended: ExecOutcome): ExecResult => ({
   truncated: ended.truncated || ended.stdout_bytes + ended.stderr_bytes > 0,
 })
 
-const noBytes: Buffer = Buffer.alloc(0)
-
-export function writeLastEvents(known: ExecOutcome, lastEventId: string | undefined): Buffer {
+export function writeLastEvents(known: ExecOutcome, lastEventId: string | undefined): string {
   const { stdout, stderr } = offsetOf(lastEventId)
   // The row may count fewer bytes than the client has already received.
   const ended = {
@@ -133,13 +115,11 @@ export function writeLastEvents(known: ExecOutcome, lastEventId: string | undefi
     stdout_bytes: ended.stdout_bytes - stdout,
     stderr_bytes: ended.stderr_bytes - stderr,
   }
-  return Buffer.concat([
-    lastEventId === undefined
-      ? Buffer.from(formatEvent('0-0', 'start', { id: ended.id, pid: ended.pid }))
-      : noBytes,
-    missed.stdout_bytes + missed.stderr_bytes > 0 ? Buffer.from(formatEvent(id, 'gap', missed)) : noBytes,
-    Buffer.from(formatEvent(id, 'exit', ended)),
-  ])
+  return [
+    lastEventId === undefined ? formatEvent('0-0', 'start', { id: ended.id, pid: ended.pid }) : '',
+    missed.stdout_bytes + missed.stderr_bytes > 0 ? formatEvent(id, 'gap', missed) : '',
+    formatEvent(id, 'exit', ended),
+  ].join('')
 }
 
 async function endAsLost(
@@ -170,7 +150,6 @@ export async function warnOfReportedLoss({ context }: App, loss: Loss): Promise<
   warnOfLoss(context, { ...loss, workerId: row?.worker_id })
 }
 
-/** Logs a lost command. Called only by the process that stores `lost` or receives it from a worker. */
 function warnOfLoss(
   { log }: Pick<Context, 'log'>,
   { accountId, sandboxId, execId, requestId, workerId }: Loss,
@@ -237,13 +216,8 @@ function readRow(row: ShownExec, sandbox: SandboxOfAccount): ExecOutcome {
   }
   if (row.status !== 'running' || !sandbox.destroyed_at) return outcome
   const duration_ms = Math.max(0, sandbox.destroyed_at.getTime() - startedAt.getTime())
-  return {
-    ...outcome,
-    status: 'killed',
-    reason: sandbox.destroy_reason ?? null,
-    truncated: true,
-    duration_ms,
-  }
+  const reason = sandbox.destroy_reason ?? null
+  return { ...outcome, status: 'killed', reason, truncated: true, duration_ms }
 }
 
 const since = (time: Date): number => Math.max(0, Date.now() - time.getTime())

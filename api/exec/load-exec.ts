@@ -12,24 +12,21 @@ import { findExitStatus, type RequestIds } from './exit-status.ts'
 /** Time added to a command's maximum duration while waiting for a worker's response. */
 export const marginMs = 20_000
 
-export interface ExecLookup {
+interface ExecLookup {
   account: Caller
   params: { id: string; exec_id: string }
   requestId: string
   signal: AbortSignal
 }
 
-export interface LoadedExec {
+interface LoadedExec {
   sandbox: SandboxOfAccount
   row: ShownExec
   args: OneExec
   options: CallOptions & { workerId: string }
 }
 
-/**
- * @throws {Problem} `not_found` if the sandbox does not exist, or `exec_not_found` if the command does not
- *   exist
- */
+/** @throws {Problem} `not_found` or `exec_not_found` */
 export async function loadExec(app: App, asking: ExecLookup): Promise<LoadedExec> {
   const sandbox = await loadSandbox(app.context.db, asking.account.id, asking.params.id)
   return loadInSandbox(app, sandbox, asking)
@@ -58,14 +55,11 @@ async function loadInSandbox(
 }
 
 /** Resolves to undefined if the command's worker is gone or no longer holds the command. */
-export async function unlessForgotten<T>(work: Promise<T>): Promise<T | undefined> {
-  try {
-    return await work
-  } catch (error) {
+export const unlessForgotten = <T>(work: Promise<T>): Promise<T | undefined> =>
+  work.catch((error) => {
     if (isForgotten(error)) return undefined
     throw error
-  }
-}
+  })
 
 export const isForgotten = (error: unknown): boolean =>
   error instanceof WorkerGone || (error instanceof Problem && error.code === 'exec_not_found')
@@ -85,10 +79,9 @@ export async function summarize(
   }
 }
 
-/** How long a request that lists commands waits for their pids. */
 const pidsMs = 1_000
 
-/** Returns the pids of running commands. Commands whose workers do not respond in time are omitted. */
+/** Finds the pids of running commands, except those whose workers do not respond within a second. */
 export async function findPids(
   { workers }: App,
   rows: ShownExec[],

@@ -19,13 +19,12 @@ import {
   exitStatusWithoutWorker,
   type StartedExec,
   warnOfReportedLoss,
-  withDefaults,
   withoutOutput,
   writeLastEvents,
 } from './exit-status.ts'
 import { isForgotten, marginMs } from './load-exec.ts'
 
-export interface ExecStart {
+interface ExecStart {
   accountId: string
   sandboxId: string
   requestId: string
@@ -37,7 +36,7 @@ export interface ExecStart {
   signal: AbortSignal
 }
 
-/** Runs a command and waits until it ends. For a background command, returns the result so far. */
+/** Returns the result of a command, or the result so far of a background command. */
 export async function runToResult(
   app: App,
   start: ExecStart,
@@ -49,7 +48,7 @@ export async function runToResult(
   const maxMs = key ? leftMs : Math.min(request.timeout_ms ?? limits.execTimeoutMs, leftMs)
   const timeoutMs = marginMs + (mode === 'background' ? 0 : maxMs)
   try {
-    const result = withDefaults(await app.workers.call('exec', { ...args, mode }, { signal, timeoutMs }))
+    const result = await app.workers.call('exec', { ...args, mode }, { signal, timeoutMs })
     if (result.status === 'lost') void warnOfReportedLoss(app, { ...started, execId: result.id })
     return result
   } catch (error) {
@@ -65,8 +64,8 @@ export async function runToResult(
 }
 
 /**
- * Adds `exec_id` to the error of a request aborted by a shutdown. Omits it if the request has an
- * Idempotency-Key, because the command may then have a different id.
+ * Adds `exec_id` to the error of a request aborted by a shutdown. With an Idempotency-Key, the command may
+ * have a different id.
  */
 function nameCommand(error: unknown, { signal, key }: ExecStart, { execId }: StartedExec): unknown {
   const stopping = stoppingOf(signal)
@@ -83,7 +82,7 @@ export async function resultOf(
   there: CallOptions,
 ): Promise<ExecResult> {
   try {
-    return withDefaults(await app.workers.call('getExec', args, there))
+    return await app.workers.call('getExec', args, there)
   } catch (error) {
     if (!(error instanceof CallLost) && !isForgotten(error)) throw error
     return withoutOutput(await exitStatusWithoutWorker(app, started))
@@ -95,13 +94,8 @@ export async function runToEvents(app: App, start: ExecStart): Promise<StreamRep
   const { args, started } = prepare(start)
   try {
     const options = { signal, timeoutMs: marginMs }
-    return passAnswer(
-      app,
-      started,
-      signal,
-      await app.workers.stream('execEvents', { ...args, mode: 'events' }, options),
-      () => void warnOfReportedLoss(app, started),
-    )
+    const answer = await app.workers.stream('execEvents', { ...args, mode: 'events' }, options)
+    return passAnswer(app, started, signal, answer, () => void warnOfReportedLoss(app, started))
   } catch (error) {
     if (error instanceof CallLost) return answerEnd(app, { ...started, workerId: error.workerId }, undefined)
     if (!(error instanceof ExecOnAnotherWorker)) throw nameCommand(error, start, started)
@@ -110,10 +104,7 @@ export async function runToEvents(app: App, start: ExecStart): Promise<StreamRep
   }
 }
 
-/**
- * Streams the events of a command. If the command's worker is gone, the stream contains no output, only the
- * exit status.
- */
+/** Streams the events of a command. If its worker is gone, the stream contains only the exit status. */
 export async function followOne(
   app: App,
   { accountId, sandboxId, requestId, execId }: OneExec,
@@ -157,17 +148,7 @@ async function answerEnd(
 }
 
 function prepare({ accountId, sandboxId, requestId, request, isListed, key }: ExecStart) {
-  const execId = newExecId()
-  return {
-    args: { accountId, sandboxId, requestId, execId, request, isListed, idempotencyKey: key },
-    started: {
-      accountId,
-      sandboxId,
-      requestId,
-      execId,
-      key,
-      startedAt: new Date(),
-      request,
-    } satisfies StartedExec,
-  }
+  const ids = { accountId, sandboxId, requestId, execId: newExecId() }
+  const started: StartedExec = { ...ids, key, startedAt: new Date(), request }
+  return { args: { ...ids, request, isListed, idempotencyKey: key }, started }
 }

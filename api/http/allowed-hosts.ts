@@ -4,14 +4,14 @@
  */
 import { Problem } from '../../shared/platform/problem.ts'
 
-export type HostCheck = (headers: { host?: string | undefined; origin?: string | undefined }) => void
+type HostCheck = (headers: { host?: string | undefined; origin?: string | undefined }) => void
 
 const anyHost = '*'
 const unspecified = ['0.0.0.0', '::', '']
 
 /**
  * @param allowed host names, wildcards such as `*.example.com`, or `*`. Each may include a port.
- * @param own the API's listen address. Requests to it are allowed, unless it means all interfaces.
+ * @param own the API's listen address, which is allowed unless it means all interfaces
  */
 export function makeHostCheck(allowed: readonly string[], own: string): HostCheck {
   const ofOwn = unspecified.includes(own) ? [] : [own.includes(':') ? `[${own}]` : own]
@@ -24,8 +24,7 @@ export function makeHostCheck(allowed: readonly string[], own: string): HostChec
     if (!host || !(allowsAny || isKnown(host))) throw foreignHost(given)
     if (origin === undefined) return
     const page = originHost(origin)
-    // Over TLS, the certificate proves the page's host name. Over plain HTTP, any name may resolve to this
-    // service.
+    // Over plain HTTP, any host name may resolve to this service. Over TLS, the certificate proves the name.
     const isOwn = page?.isSecure && page.host.whole === host.whole
     if (!page || !(isOwn || isKnown(page.host))) throw foreignOrigin(origin)
   }

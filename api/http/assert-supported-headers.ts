@@ -15,12 +15,11 @@ export function assertSupportedHeaders(endpoint: Endpoint, sent: IncomingHttpHea
   if (sent['content-range'] !== undefined)
     throw refused('content-range', 'is not supported, because the body must be complete')
   const encoding = sent['content-encoding']?.toLowerCase() ?? 'identity'
-  if (endpoint.rawBody && encoding !== 'identity') {
+  if (endpoint.rawBody && encoding !== 'identity')
     throw wrongEncoding(
       'This route does not decode request bodies. Send the body without Content-Encoding.',
       ['identity'],
     )
-  }
 }
 
 export const wrongEncoding = (detail: string, accepted: string[]) =>
@@ -30,7 +29,5 @@ const refused = (name: string, why: string) =>
   new Problem(
     'invalid_request',
     `The header ${name} ${why}. The request had no effect. Send the request without this header.`,
-    {
-      members: { errors: [{ path: name, message: why }] },
-    },
+    { members: { errors: [{ path: name, message: why }] } },
   )

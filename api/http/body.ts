@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
-import { createGunzip } from 'node:zlib'
+import { createGunzip, type Gunzip } from 'node:zlib'
 import type { Context as KoaContext } from 'koa'
 import type { Endpoint } from '../../shared/contract/endpoint.ts'
 import { limits } from '../../shared/contract/limits.ts'
@@ -9,7 +9,7 @@ import { Problem } from '../../shared/platform/problem.ts'
 import { wrongEncoding } from './assert-supported-headers.ts'
 import { whyNoText } from './utf8.ts'
 
-/** Time limit for receiving a request's body. After this time, the response is 408. */
+/** Time limit for receiving a body. */
 const deadlineMs = (maxBytes: number): number => (maxBytes > limits.usualBodyBytes ? 30_000 : 10_000)
 /** Decompressed size above which `maxRatio` applies. */
 const anyRatioBytes = 256 * 1024
@@ -51,9 +51,7 @@ export async function readBody(koa: KoaContext, endpoint: Endpoint, held: Reserv
 
 const maxBytesOf = ({ bodyBytes = limits.usualBodyBytes }: Endpoint): number => bodyBytes
 
-type Unpacker = ReturnType<typeof createGunzip>
-
-function unpackerOf({ headers }: IncomingMessage): Unpacker | undefined {
+function unpackerOf({ headers }: IncomingMessage): Gunzip | undefined {
   const encoding = headers['content-encoding']?.toLowerCase() ?? 'identity'
   if (encoding === 'identity') return undefined
   if (encoding === 'gzip' || encoding === 'x-gzip') return createGunzip()
@@ -62,7 +60,7 @@ function unpackerOf({ headers }: IncomingMessage): Unpacker | undefined {
 
 async function gather(
   request: IncomingMessage,
-  unpack: Unpacker | undefined,
+  unpack: Gunzip | undefined,
   endpoint: Endpoint,
   held: Reservation,
 ): Promise<Buffer> {
@@ -143,7 +141,7 @@ function endOfText(text: string, start: number): number {
   }
 }
 
-/** A refused field name. Copying a field with this name would change the prototype of the target object. */
+/** Refused field name, because copying this field would change the prototype of the target object. */
 const poison = '__proto__'
 
 function assertPlain(value: unknown): void {

@@ -84,10 +84,7 @@ export function asProblem(error: unknown, { log, signal }: Pick<RequestState, 'l
   )
 }
 
-/**
- * Returns the first line of an error's message. The stack is omitted, because it would be logged for every
- * request during an outage.
- */
+/** Omits the stack, which would be logged for every request during an outage. */
 const reasonOf = (error: unknown) => (error instanceof Error ? error.message.split('\n')[0] : String(error))
 
 function answerWith(koa: KoaContext, problem: Problem, requestId: string) {

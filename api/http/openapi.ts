@@ -5,8 +5,7 @@ import { limits } from '../../shared/contract/limits.ts'
 import { createEndpoints } from '../../shared/contract/sandboxes.ts'
 import type { Settings } from '../../shared/platform/settings.ts'
 import type { Schema } from './docs-fields.ts'
-import { type Described, describeDefault } from './json-schema.ts'
-import { offered } from './offered.ts'
+import { type Described, describeDefault, offered } from './json-schema.ts'
 import { bytes, content, describedHeaders, describeResponses, octets } from './responses.ts'
 import { samplesOf } from './samples.ts'
 
@@ -98,17 +97,12 @@ function offerIn({ properties = {} }: Schema, { sandbox }: Settings) {
   for (const [name, facts] of Object.entries(offered(sandbox))) Object.assign(properties[name]!, facts)
 }
 
-/**
- * Request headers omitted from the parameters. OpenAPI forbids `Accept`, which the media types of responses
- * imply.
- */
-const elsewhere = ['accept']
-
 function parametersIn(place: 'path' | 'query' | 'header', schema: Schema): Json[] {
   const { properties = {}, required = [] } = schema
   const together = choiceIn(schema)
   const one = Object.entries(properties)
-    .filter(([name]) => !elsewhere.includes(name) && !together?.names.includes(name))
+    // OpenAPI does not allow `Accept` as a parameter. The response media types imply this header.
+    .filter(([name]) => name !== 'accept' && !together?.names.includes(name))
     .map(([name, { description, ...inner }]) => ({
       name,
       in: place,
@@ -151,10 +145,7 @@ const dotted = (name: string, { additionalProperties, maxProperties }: Schema) =
   },
 })
 
-/**
- * Returns the mutually exclusive fields of a schema. OpenAPI cannot express mutually exclusive parameters, so
- * these fields become properties of one parameter.
- */
+/** Returns mutually exclusive fields. OpenAPI can express them only as properties of one parameter. */
 function choiceIn({ oneOf, not }: Schema): { names: string[]; isNeeded: boolean } | undefined {
   if (oneOf) return { names: oneOf.flatMap(({ required = [] }) => required), isNeeded: true }
   return not?.required && { names: not.required, isNeeded: false }

@@ -1,7 +1,6 @@
 /**
- * Returns one page of a list. Ids sort by creation time, so the last item's id is the cursor for the next
- * page.
- * @param items in order; one item more than `limit` indicates that another page follows
+ * Returns one page of a list, whose ids sort by creation time.
+ * @param items one item more than `limit` indicates that another page follows
  */
 export function takePage<T extends { id: string }>(items: T[], limit: number) {
   const data = items.slice(0, limit)

@@ -3,13 +3,12 @@ import { invalid } from '../errors/invalid.ts'
 import { whyNoText } from './utf8.ts'
 
 /**
- * Parses a query string.
- * @param text the query string, which Node guarantees to be ASCII
- * @returns the parameters by name. A repeated parameter becomes an array. Parameters such as `metadata.a` and
- *   `metadata.b` are combined into one object, `metadata`.
+ * Parses a query string. A repeated parameter becomes an array, and parameters such as `metadata.a` and
+ * `metadata.b` become one object, `metadata`.
  * @throws {Problem} `invalid_request` if a name or value is not UTF-8
  */
 export function readQuery(text: string): Record<string, unknown> {
+  // Node guarantees that the text is ASCII.
   const parameters = parse(text, '&', '=', { decodeURIComponent: decode })
   const entries = Object.entries(parameters).map(([name, value]) => {
     const shown = Buffer.from(name, 'latin1').toString('utf8')

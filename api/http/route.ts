@@ -1,7 +1,4 @@
-/**
- * Combines an endpoint of the contract with its handler. Every request is authenticated, rate-limited and
- * validated before it is handled.
- */
+/** Combines an endpoint of the contract with its handler. */
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import type { Context as KoaContext } from 'koa'
@@ -21,10 +18,7 @@ import { allowLongStall } from './stalled-clients.ts'
 import { validate } from './validate.ts'
 import type { Upgrade } from './websocket.ts'
 
-/**
- * A request to an endpoint. `params`, `query`, `body` and `headers` have been parsed with the endpoint's
- * schemas.
- */
+/** A request, parsed with the endpoint's schemas. */
 export interface Call<E extends Endpoint> {
   account: E['credential'] extends 'none' ? undefined : Caller
   params: Input<E['params']>
@@ -76,9 +70,7 @@ export interface ServedRoute {
   invoke(app: App, call: Invocation): Promise<JsonReply<unknown>>
 }
 
-/**
- * A request made on behalf of another request, such as a tool call. Its fields have not been validated yet.
- */
+/** A request on behalf of another request, such as a tool call. Its fields have not been validated yet. */
 export interface Invocation extends Pick<Call<Endpoint>, 'requestId' | 'log' | 'signal'> {
   account: Caller
   params?: unknown
@@ -87,10 +79,7 @@ export interface Invocation extends Pick<Call<Endpoint>, 'requestId' | 'log' | '
   body?: unknown
 }
 
-/**
- * Maximum number of concurrent requests per account in each API process. Streams and terminals can stay open
- * for hours, so a rate limit alone is not enough.
- */
+/** Concurrent requests per account and API process. A rate limit does not limit streams, which stay open. */
 const maxOpenRequests = 1_000
 
 type Reply<E extends Endpoint> = E['reply'] extends z.ZodType ? z.output<E['reply']> : undefined
@@ -126,23 +115,11 @@ export function route<E extends Endpoint>(
       // The key may have been revoked while the body was arriving.
       const account = endpoint.body ? await caller?.again() : caller
       if (account) closeOnRevocation(app, account, koa.res)
-      const given = await validate(endpoint, {
-        params: koa.params,
-        query: readQuery(koa.querystring),
-        headers: koa.headers,
-        body,
-      })
+      const query = readQuery(koa.querystring)
+      const given = await validate(endpoint, { params: koa.params, query, headers: koa.headers, body })
       nameSandbox(state, given.params)
-      const { requestId, log, signal } = state
-      const call = {
-        ...given,
-        account,
-        requestId,
-        log,
-        signal,
-        request: koa.req,
-        upgrade: state.upgrade,
-      }
+      const { requestId, log, signal, upgrade } = state
+      const call = { ...given, account, requestId, log, signal, request: koa.req, upgrade }
       const answer = await handle(call as unknown as Call<E>, app)
       if (answer === answered) return handOff(koa)
       if (answer instanceof StreamReply) return replyWith(koa, answer)
@@ -151,13 +128,8 @@ export function route<E extends Endpoint>(
     async invoke(app, { account, requestId, log, signal, ...parts }) {
       requireScope(account, endpoint)
       await app.buckets.take(endpoint.bucket, account.id, account.overrides[endpoint.bucket])
-      const given = await validate(endpoint, {
-        params: {},
-        query: {},
-        headers: {},
-        body: undefined,
-        ...parts,
-      })
+      const empty = { params: {}, query: {}, headers: {}, body: undefined }
+      const given = await validate(endpoint, { ...empty, ...parts })
       const answer = await handle({ ...given, account, requestId, log, signal } as Call<E>, app)
       return answer instanceof JsonReply ? answer : new JsonReply(answer, {})
     },
@@ -177,8 +149,7 @@ async function identify(app: App, endpoint: Endpoint, koa: KoaContext): Promise<
 
 function nameSandbox(state: RequestState, params: unknown) {
   const { id } = (params ?? {}) as { id?: string }
-  if (id === undefined) return
-  state.log = state.log.child({ sandbox_id: id })
+  if (id !== undefined) state.log = state.log.child({ sandbox_id: id })
 }
 
 async function takeToken(app: App, { bucket }: Endpoint, koa: KoaContext, account: Caller | undefined) {

@@ -1,28 +1,15 @@
-/**
- * Ends open requests during a shutdown. A request that does not finish in time receives an error that asks
- * the client to retry.
- */
+/** Ends open requests during a shutdown. A request that does not finish in time gets a retryable error. */
 import type { Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { Problem } from '../../shared/platform/problem.ts'
-
-/**
- * Number of listeners per response above which Node prints a warning. Node's default of 10 is too low,
- * because several layers listen for the end of a request.
- */
-const maxListeners = 20
-/**
- * `Retry-After`, in seconds. It is shorter than a command's default grace period, so the command is still
- * running when the client retries.
- */
-const retrySeconds = 1
 
 const stopping = new Problem(
   'unavailable',
   'This API process is stopping. If the request had an Idempotency-Key, retry it with that key. A command that it ' +
     'started keeps running for grace_ms, and the retry attaches to it. Without a key, first check whether the ' +
     'request took effect. If exec_id is present, it identifies the command.',
-  { retryAfterSeconds: retrySeconds },
+  // Shorter than a command's default grace period, so that the command is still running at the retry.
+  { retryAfterSeconds: 1 },
 )
 
 /** Returns undefined if the request was aborted for a reason other than shutdown. */
@@ -36,14 +23,12 @@ export class OpenRequests {
   private isClosing = false
   private hasGivenUp = false
 
-  /**
-   * @returns a signal that aborts when the client disconnects, or when this process is stopping and cannot
-   *   wait any longer. In the second case, {@link stoppingOf} returns the error.
-   */
+  /** Returns a signal that aborts when the client disconnects, or at the end of a shutdown. */
   follow(response: ServerResponse): AbortSignal {
     const gone = new AbortController()
     this.open.set(response, gone)
-    response.setMaxListeners(maxListeners)
+    // Several layers listen for the end of a request. Node would warn about more than ten listeners.
+    response.setMaxListeners(20)
     response.once('close', () => {
       this.open.delete(response)
       if (!response.writableFinished) gone.abort()
@@ -65,10 +50,7 @@ export class OpenRequests {
   }
 }
 
-/**
- * Returns a function that closes connections on which no byte has been received. Node does not treat such
- * connections as idle.
- */
+/** Closes connections on which no byte has arrived. Node does not treat these connections as idle. */
 export function trackUnused(server: Server): () => void {
   const open = new Set<Socket>()
   server.on('connection', (socket: Socket) => {

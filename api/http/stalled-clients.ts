@@ -18,10 +18,7 @@ export function allowLongStall(response: ServerResponse): void {
   onceClosed(response, () => eventStreams.delete(socket))
 }
 
-/**
- * Number of consecutive checks without progress before a connection is closed. A single delayed check is
- * therefore harmless.
- */
+/** Number of checks without progress before a connection is closed, so that a delayed check is harmless. */
 const checksPerStall = 6
 
 interface Watched {
@@ -73,11 +70,8 @@ export class StalledClients {
 }
 
 /**
- * Returns the size of each connection's kernel send queue, in hexadecimal, keyed by {@link portsOf}. Empty on
- * systems other than Linux.
- *
- * The kernel reports a slow client's progress earlier than Node, which can write again only when a third of
- * the send buffer is free.
+ * Returns the size of each connection's kernel send queue by {@link portsOf}, or nothing outside Linux. Node
+ * reports a slow client's progress only after a third of the send buffer is free.
  */
 export async function readSendQueues(): Promise<Map<string, string>> {
   const queues = new Map<string, string>()

@@ -1,8 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 
-/**
- * Returns the predicate of an error message, such as "is not UTF-8: …", or undefined if the bytes are UTF-8.
- */
+/** Returns the predicate of an error message, or undefined if the bytes are UTF-8. */
 export function whyNoText(bytes: Buffer): string | undefined {
   if (isUtf8(bytes)) return undefined
   const at = invalidAt(bytes)

@@ -11,9 +11,8 @@ type RequestParts = Record<'params' | 'query' | 'headers' | 'body', unknown>
 const nothing = z.strictObject({})
 
 /**
- * @returns the parsed values. A value is undefined if the endpoint has no schema for it.
- * @throws {Problem} `invalid_request` with a list of all errors, or `not_found` if a path parameter is
- *   malformed
+ * @returns the parsed values; undefined where the endpoint has no schema
+ * @throws {Problem} `invalid_request` with all errors, or `not_found` for a malformed path parameter
  */
 export async function validate(endpoint: Endpoint, given: RequestParts): Promise<Record<string, unknown>> {
   const params = endpoint.params?.safeParse(given.params)
@@ -32,7 +31,7 @@ export async function validate(endpoint: Endpoint, given: RequestParts): Promise
   throw invalid(...errors)
 }
 
-/** Returns the error message for an invalid field. A message defined in the schema takes precedence. */
+/** A message defined in the schema takes precedence. */
 const messageOf: z.core.$ZodErrorMap = (issue) => {
   switch (issue.code) {
     case 'invalid_type':
@@ -75,10 +74,7 @@ function amount(origin: string, bound: 'least' | 'most', count: number | bigint)
 function describe(issue: z.core.$ZodIssue): FieldError[] {
   const path = issue.path.join('.')
   if (issue.code === 'unrecognized_keys') {
-    return issue.keys.map((key) => ({
-      path: [...issue.path, key].join('.'),
-      message: 'is unknown',
-    }))
+    return issue.keys.map((key) => ({ path: [...issue.path, key].join('.'), message: 'is unknown' }))
   }
   if (issue.code === 'invalid_key') return issue.issues.map(({ message }) => ({ path, message }))
   return [{ path, message: issue.message }]

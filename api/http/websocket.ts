@@ -18,13 +18,12 @@ export function requireUpgrade({ upgrade }: { upgrade: Upgrade | undefined }): U
   throw invalid({ path: 'upgrade', message: 'is required, because this route accepts only WebSockets' })
 }
 
-/** Returns whether to upgrade a connection. Upgrades to protocols other than WebSocket are ignored. */
+/** Ignores upgrades to protocols other than WebSocket. */
 export const shouldUpgradeCallback = ({ headers }: IncomingMessage): boolean =>
   headers.upgrade?.toLowerCase() === 'websocket'
 
 /**
- * Serves WebSocket requests, whose sockets Node detaches from the server. Without an error listener on each
- * socket, a connection reset would crash the process.
+ * Serves WebSocket requests, whose sockets Node detaches from the server.
  * @returns a function that closes all open sockets
  */
 export function serveUpgrades(server: Server, serve: RequestListener): () => void {
@@ -32,6 +31,7 @@ export function serveUpgrades(server: Server, serve: RequestListener): () => voi
   server.on('upgrade', (request, socket: Duplex, head) => {
     open.add(socket)
     socket.on('close', () => open.delete(socket))
+    // Without this listener, a connection reset would crash the process.
     socket.on('error', () => socket.destroy())
     upgrades.set(request, { socket, head, headers: {} })
     const response = new ServerResponse(request)

@@ -3,10 +3,9 @@ import ipaddr from 'ipaddr.js'
 import proxyAddr from 'proxy-addr'
 import { SettingsError } from '../../shared/platform/settings.ts'
 
-export type ClientAddress = (request: IncomingMessage) => string
+type ClientAddress = (request: IncomingMessage) => string
 
 /**
- * Returns a function that determines a request's client address.
  * @param trustedProxies IP addresses and ranges of proxies whose `X-Forwarded-For` header is trusted
  * @throws {SettingsError} for an invalid address or range
  */
@@ -34,11 +33,8 @@ function withoutPort(address: string): string {
   return bracketed ?? plain ?? address
 }
 
-/**
- * Returns an IPv4 address in canonical form, or the /64 network of an IPv6 address. An ISP assigns each
- * customer at least a /64.
- */
-export function normalise(address: string): string {
+/** Returns an IPv4 address, or an IPv6 address's /64 network. An ISP assigns at least a /64 per customer. */
+function normalise(address: string): string {
   if (!ipaddr.isValid(address)) return address
   const parsed = ipaddr.process(address)
   if (parsed.kind() === 'ipv4') return parsed.toString()

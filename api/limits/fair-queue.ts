@@ -1,13 +1,10 @@
-/**
- * A round-robin queue for password hashes. The queue alternates between client networks, so that one network
- * cannot delay the others.
- */
+/** Alternates between client networks, so that one network cannot delay the password hashes of the others. */
 import { addAbortListener } from 'node:events'
 import { append, type RoundRobinQueue, takeFirst } from '../../shared/lib/round-robin-queue.ts'
 import { unavailable } from '../../shared/platform/problem.ts'
 
 export interface Waiter {
-  /** The client's network. All clients in one network share a turn. */
+  /** The client's network. */
   group: string
   /** Whether the client has logged in before. Half of the capacity is reserved for known clients. */
   isKnown: boolean
@@ -22,10 +19,7 @@ interface Waiting {
 
 type Lane = RoundRobinQueue<Waiting>
 
-/**
- * Maximum queue length per lane, as a multiple of the concurrency. The last request in a full lane usually
- * waits 4 s, the duration of ten hashes.
- */
+/** Maximum queue length per lane and running hash. The last request of a full lane usually waits 4 s. */
 const maxWaitingPerRunning = 10
 
 export class FairQueue {

@@ -9,14 +9,14 @@ import type { Context } from '../../shared/platform/context.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import type { Settings } from '../../shared/platform/settings.ts'
 
-export interface BucketState {
+interface BucketState {
   /** Number of tokens added per minute. A full bucket holds the same number. */
   limit: number
   remaining: number
 }
 
-// The state is the number of units missing from a full bucket. A token has 60,000,000 units, so all
-// arithmetic uses integers and is exact.
+// The state is the number of units missing from a full bucket. A token has 60,000,000 units, which keeps the
+// arithmetic exact.
 const takeScript = `
   local limit, token = tonumber(ARGV[1]), 60000000
   local full = limit * token
@@ -47,10 +47,7 @@ type TakeResult = [number, number, number]
 
 type BucketRedis = Redis & { sandlotTakeToken(key: string, limit: number): Promise<TakeResult> }
 
-/**
- * Maximum number of uncached API keys per minute from one client address. A client uses few keys, but many
- * clients may share an address.
- */
+/** Maximum number of uncached API keys per minute from one client address, which many clients may share. */
 const unknownKeysPerMinute = 300
 
 const perMinute = (limit: number) => new TokenBuckets({ perSecond: limit / 60, burst: limit })
@@ -69,10 +66,9 @@ export class Buckets {
   }
 
   /**
-   * @param ownLimit tokens per minute that an operator has set for this account. Applies only to buckets in
-   *   Redis.
    * @param owner an account id or a client address
-   * @throws {Problem} `rate_limited` if the bucket is empty, with the time until the next token
+   * @param ownLimit the account's own tokens per minute, for buckets in Redis
+   * @throws {Problem} `rate_limited` if the bucket is empty
    * @throws if the bucket is stored in Redis and Redis is unavailable
    */
   async take(bucket: Bucket, owner: string, ownLimit?: number): Promise<BucketState> {
@@ -88,10 +84,7 @@ export class Buckets {
     throw tooMany(bucket, limit, waitUs / 1000)
   }
 
-  /**
-   * Takes a token for looking up an uncached API key in the database.
-   * @throws {Problem} `rate_limited` if the bucket is empty
-   */
+  /** @throws {Problem} `rate_limited` */
   takeUnknownKey(address: string): void {
     const taken = this.unknownKeys.take(address)
     if (!('waitMs' in taken)) return

@@ -1,7 +1,7 @@
 import type { ErrorCode } from '../../shared/contract/errors.ts'
 
 const steps: { [C in ErrorCode]?: string } = {
-  invalid_request: 'Correct the arguments listed in errors, then call again.',
+  invalid_request: 'Correct the arguments listed in errors, then call this tool again.',
   account_suspended: 'All calls fail until the operator lifts the suspension. Inform the user.',
   scope_not_allowed:
     'Only the user can provide a key with the required scope, or make this change. Report detail to the user.',
@@ -10,17 +10,17 @@ const steps: { [C in ErrorCode]?: string } = {
   not_found: 'Check session_id. session_list shows the active sessions.',
   file_not_found: 'Check the path with file_list or file_glob. To create a new file, use file_create.',
   file_exists:
-    'To replace the file, call again with overwrite set to true. To change the file, use file_edit.',
+    'To replace the file, call this tool again with overwrite set to true. To change the file, use file_edit.',
   is_directory: 'Use the path of a file in the directory. file_list shows the files in the directory.',
   permission_denied: 'Choose a path below /workspace or /tmp.',
   read_only: 'Choose a path below /workspace or /tmp, which are the only writable ones.',
   edit_no_match: 'Read the file with file_view, then copy the text to replace exactly, including whitespace.',
   edit_not_unique: 'Add surrounding lines to old so that it occurs only once, or set replace_all to true.',
   precondition_failed: 'Read the file again with file_view, then edit its current content.',
-  exec_not_found: 'Check whether the command took effect. If it did not, call again.',
+  exec_not_found: 'Check whether the command took effect. If it did not, call this tool again.',
   sandbox_starting: 'Wait retry_after seconds, then make the same call again.',
   sandbox_exhausted:
-    'If exhausted is "disk", delete files with exec, or call session_destroy. Otherwise, call session_reset, which ends all processes and keeps the files. Then call again.',
+    'If exhausted is "disk", delete files with exec, or call session_destroy. Otherwise, call session_reset, which ends all processes and keeps the files. Then call this tool again.',
   sandbox_destroyed: "Call session_create and use the new id. The old session's files are deleted.",
   body_too_large: 'Split the content into several calls, or create it inside the session with exec.',
   request_timeout: 'Make the same call again.',
@@ -31,15 +31,13 @@ const steps: { [C in ErrorCode]?: string } = {
   sandbox_start_failed:
     "Call session_create once more. If it fails again, report the error's detail to the user.",
   unavailable: 'Wait retry_after seconds, then make the same call again.',
-  disk_full: 'Delete files with exec, then call again.',
+  disk_full: 'Delete some files with exec, then call this tool again.',
   internal_error: 'Try once more. If it fails again, report the request_id to the user.',
 }
 
-const fallback = 'Report detail to the user.'
-
-/** Advice for `unavailable` errors, which can occur after the change has been made. */
+/** An `unavailable` error can occur after the change has been made. */
 const unlessDone =
-  'Wait retry_after seconds, then check whether the call took effect. If it did not, call again.'
+  'Wait retry_after seconds, then check whether the call took effect. If it did not, call this tool again.'
 
 export const nextStep = (code: ErrorCode, { readOnly }: { readOnly: boolean }): string =>
-  code === 'unavailable' && !readOnly ? unlessDone : (steps[code] ?? fallback)
+  code === 'unavailable' && !readOnly ? unlessDone : (steps[code] ?? 'Report detail to the user.')

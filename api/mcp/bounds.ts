@@ -1,7 +1,4 @@
-/**
- * Validates MCP messages. The length of names is limited, because responses and progress notifications repeat
- * them.
- */
+/** Validates MCP messages. Names are short, because responses and progress notifications repeat them. */
 import { invalid } from '../errors/invalid.ts'
 
 const maxNamed = 200
@@ -37,17 +34,13 @@ export function withoutNulls<M extends Message>(message: M): M {
   const { params: _, ...rest } = message
   if (message.params === null) return rest as M
   const params = presentIn(message.params, 'params')
-  const types =
+  const types: Record<string, keyof typeof nouns> =
     message.method === 'tools/call' ? toolCall : /\/list$/.test(String(message.method)) ? page : {}
   for (const [name, type] of Object.entries(types)) {
     const value = params[name]
     if (value === undefined) continue
     const isValid = type === 'string' ? typeof value === 'string' : isObject(value)
-    if (!isValid)
-      throw invalid({
-        path: `params.${name}`,
-        message: `must be ${type === 'string' ? 'a string' : 'an object'}`,
-      })
+    if (!isValid) throw invalid({ path: `params.${name}`, message: `must be ${nouns[type]}` })
   }
   if (message.method === 'tools/call' && params.name === undefined)
     throw invalid({ path: 'params.name', message: 'is required' })
@@ -57,6 +50,7 @@ export function withoutNulls<M extends Message>(message: M): M {
 
 const toolCall = { name: 'string', arguments: 'object', _meta: 'object' } as const
 const page = { cursor: 'string', _meta: 'object' } as const
+const nouns = { string: 'a string', object: 'an object' }
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)

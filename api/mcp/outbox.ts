@@ -5,15 +5,10 @@
 import { inOneLine } from '../../shared/contract/server-sent-events.ts'
 
 export class Outbox {
-  /**
-   * Whether all sent data has been written to the client's connection. If not, optional messages are skipped.
-   */
+  /** Whether the client's connection has taken all data. If not, optional messages are skipped. */
   isTaken = false
 
-  /**
-   * @param body the response body. Each chunk must be a complete event or the complete JSON response.
-   * @param first data to send immediately, before the first chunk
-   */
+  /** @param body each chunk must be a complete event or the complete JSON response */
   async *send(body: ReadableStream<Uint8Array>, first = ''): AsyncGenerator<Buffer> {
     const reader = body.getReader()
     try {

@@ -5,14 +5,13 @@ import * as z from 'zod'
 import { type Tool, type ToolName, tools } from '../../shared/contract/mcp.ts'
 import { withoutNul } from '../../shared/contract/texts.ts'
 import type { Settings } from '../../shared/platform/settings.ts'
-import { type Described, describeDefault } from '../http/json-schema.ts'
-import { offered } from '../http/offered.ts'
+import { type Described, describeDefault, offered } from '../http/json-schema.ts'
 
 type Json = Record<string, unknown>
 
 type DescribedTool = ReturnType<typeof describe>
 
-export interface ObjectSchema extends Json {
+interface ObjectSchema extends Json {
   type: 'object'
   properties: Record<string, Json>
   required?: string[]
@@ -89,17 +88,8 @@ function inputOf({ endpoint, without = [], required: always = [], inputs = {}, d
  * Converts a zod schema to JSON Schema draft 7, which all MCP clients support, and inlines its references.
  */
 function toObjectSchema(schema: z.ZodType): ObjectSchema {
-  const {
-    $schema,
-    definitions,
-    id,
-    default: _,
-    ...described
-  } = z.toJSONSchema(schema, {
-    io: 'input',
-    target: 'draft-7',
-    override: plainer,
-  }) as Json
+  const options = { io: 'input', target: 'draft-7', override: plainer } as const
+  const { $schema, definitions, id, default: _, ...described } = z.toJSONSchema(schema, options) as Json
   return inline(described, (definitions ?? {}) as Record<string, Json>) as ObjectSchema
 }
 
@@ -129,8 +119,5 @@ function plainer({ zodSchema, jsonSchema }: Described): void {
   }
 }
 
-/**
- * Whether a parameter accepts only the strings `true` and `false`. Agents send a boolean for such a
- * parameter.
- */
+/** Agents send a boolean for a parameter that accepts only the strings `true` and `false`. */
 const isSwitch = ({ enum: values }: Json): boolean => Array.isArray(values) && values.join() === 'true,false'

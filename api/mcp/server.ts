@@ -4,6 +4,7 @@ import {
   createMcpHandler,
   isLegacyRequest,
   Server,
+  type ServerContext,
   WebStandardStreamableHTTPServerTransport,
 } from '@modelcontextprotocol/server'
 import { Id } from '../../shared/contract/endpoint.ts'
@@ -17,7 +18,6 @@ import type { ServedRoute } from '../http/route.ts'
 import { hasDisconnected } from '../http/shutdown.ts'
 import { cancel, type McpClient, whenCancelled } from './cancellation.ts'
 import type { Outbox } from './outbox.ts'
-import { reportProgress } from './progress.ts'
 import { sessionInput, toolsFor } from './schemas.ts'
 import { numberEvents, resumable, type Ticket } from './ticket.ts'
 import { type CommandKey, rejoinTool, runTool } from './tools.ts'
@@ -41,10 +41,7 @@ pass its id as session_id to exec and the file tools, and call session_destroy w
 to /workspace. A session ends automatically at expires_at, and its files are deleted. An error is JSON with a code, \
 an explanation (detail) and the next step (next). If it contains retry_after, wait that many seconds.`
 
-/**
- * Handles a message according to the client's protocol version. Since version 2026-07-28, clients send their
- * version in each message. Earlier clients negotiate it in `initialize`.
- */
+/** Since version 2026-07-28, each message names the protocol version. Earlier clients send `initialize`. */
 export async function answerMessage(
   app: App,
   routes: ServedRoute[],
@@ -77,10 +74,7 @@ async function answerEarlier(app: App, routes: ServedRoute[], incoming: McpMessa
   return transport.handleRequest(request, { parsedBody: message })
 }
 
-/**
- * Handles a message from a client of protocol version 2026-07-28. A disconnect cancels the client's call, and
- * streams cannot be resumed.
- */
+/** In version 2026-07-28, a disconnect cancels the client's call, and streams cannot be resumed. */
 function answerStateless(app: App, routes: ServedRoute[], incoming: McpMessage, request: Request) {
   const { message, headers } = incoming
   const mode = accepts(headers.accept, events) ? 'auto' : 'json'
@@ -97,9 +91,7 @@ const wantsEvents = ({ message, headers }: McpMessage): boolean =>
 const json = 'application/json'
 const events = 'text/event-stream'
 
-/**
- * Returns the `Accept` header for the SDK, which requires both media types. Clients need to accept only one.
- */
+/** The SDK requires clients to accept both media types. This service requires only one. */
 const acceptFor = (accept: string | undefined): string =>
   accepts(accept, json) || accepts(accept, events) ? `${json}, ${events}` : '*/*;q=0'
 
@@ -143,9 +135,7 @@ function ticketFor(message: unknown, headers: McpMessage['headers']): Ticket | u
   }
 }
 
-/**
- * @param earlier set for earlier protocol versions, in which a client cancels a call with a separate message
- */
+/** @param earlier set for earlier protocol versions, in which a separate message cancels a call */
 function makeServer(
   app: App,
   routes: ServedRoute[],
@@ -185,6 +175,28 @@ function makeServer(
     }
   })
   return server
+}
+
+/**
+ * Reports progress every second if the client requested it. Otherwise, the client would time out.
+ * @param from the seconds that the call has already been running
+ */
+function reportProgress(
+  { _meta, notify }: ServerContext['mcpReq'],
+  outbox: Outbox,
+  from: number,
+): Disposable {
+  const progressToken = _meta?.progressToken
+  if (progressToken === undefined) return { [Symbol.dispose]() {} }
+  let progress = from
+  const timer = setInterval(() => {
+    progress++
+    // While the client is not reading, the message is skipped, because the next one supersedes it.
+    if (!outbox.isTaken) return
+    const params = { progressToken, progress, message: `Running for ${progress} s` }
+    void notify({ method: 'notifications/progress', params }).catch(() => {})
+  }, 1_000)
+  return { [Symbol.dispose]: () => clearInterval(timer) }
 }
 
 async function stop(app: App, { account, requestId, log }: McpMessage, command: CommandKey): Promise<void> {

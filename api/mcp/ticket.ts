@@ -1,7 +1,4 @@
-/**
- * Event ids for tool calls. An event id contains the data of its call, so any API process can resume a broken
- * stream.
- */
+/** An event id contains the data of its tool call, so any API process can resume a broken stream. */
 import type { EventStore } from '@modelcontextprotocol/server'
 import * as z from 'zod'
 import { Id } from '../../shared/contract/endpoint.ts'
@@ -23,7 +20,7 @@ const Ticket = z.object({
   at: z.int().min(0),
 })
 
-/** The data needed to resume a tool call. A ticket grants no access. */
+/** A ticket grants no access. */
 export type Ticket = z.infer<typeof Ticket>
 
 export function numberEvents(ticket: Ticket, from = 0): EventStore {

@@ -17,7 +17,7 @@ export interface CommandKey {
   key: string
 }
 
-export interface ToolResult {
+interface ToolResult {
   content: { type: 'text'; text: string }[]
   structuredContent?: object
   isError?: true
@@ -83,20 +83,15 @@ async function toResult(
   }
 }
 
-/**
- * Returns the error for a lost result. When a client disconnects, the results of all tools except `exec` are
- * lost.
- */
+/** When a client disconnects, the results of all tools except `exec` are lost. */
 function resultLost(name: ToolName): Problem {
   const next = tools[name].readOnly
     ? 'Make the same call again.'
-    : 'Check whether the call took effect. If it did not, call again.'
+    : 'Check whether the call took effect. If it did not, call this tool again.'
   return new Problem(
     'unavailable',
     `The connection broke before the result of ${name} was sent, and the result is not stored.`,
-    {
-      members: { next },
-    },
+    { members: { next } },
   )
 }
 
@@ -116,19 +111,16 @@ function partsOf(name: ToolName, { endpoint, always, defaults }: Tool, given: Re
   ]
   if (wrong.length > 0) throw invalid(...wrong)
   const { [sessionInput]: id, ...rest } = { ...defaults, ...given }
-  if (endpoint.query) return { params: { id }, query: mapValues(rest, asInQuery) }
+  if (endpoint.query) {
+    const texts = Object.entries(rest).map(([name, value]) => [name, asInQuery(value)])
+    return { params: { id }, query: Object.fromEntries(texts) }
+  }
   return { params: { id }, body: endpoint.body && { ...rest, ...always } }
 }
 
 const asInQuery = (value: unknown) => (typeof value === 'boolean' ? String(value) : value)
 
-const mapValues = (record: Record<string, unknown>, map: (value: unknown) => unknown) =>
-  Object.fromEntries(Object.entries(record).map(([key, value]) => [key, map(value)]))
-
-/**
- * Converts an error to a tool result. Structured content is omitted, so that the error is not mistaken for a
- * result.
- */
+/** Structured content is omitted, so that the error is not mistaken for a result. */
 function refusal(tool: Tool, problem: Problem, requestId: string): ToolResult {
   const { code, status, message, retryAfterSeconds, members } = problem
   const described = {

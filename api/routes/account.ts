@@ -62,10 +62,7 @@ export const getUsage = route(
   },
 )
 
-/**
- * Returns the cursor for the next page. It contains the time of the first page, so that all pages show the
- * usage up to the same time.
- */
+/** The cursor contains the time of the first page, so that all pages show the usage up to that time. */
 const usageCursor = (asOf: Date, id: string) => `${asOf.getTime()}-${id}`
 
 function readUsageCursor(cursor: string | undefined) {

@@ -34,7 +34,7 @@ export const checkAllowlist = route(
   },
 )
 
-/** Stores an allowlist, then waits until no API process caches the previous one. */
+/** Stores an allowlist, then waits until no API process still has the previous one cached. */
 async function write(db: Database, accountId: string, commands: string[] | null): Promise<void> {
   if (!(await writeAllowlist(db.share(accountId), accountId, commands))) throw gone()
   await sleep(rememberMs)

@@ -71,7 +71,7 @@ export const revokeApiKey = route(
 const unknownKey = () => new Problem('not_found', 'The account has no API key with this id.')
 
 /**
- * Deletes revoked and expired keys if the account has reached its API key limit.
+ * Deletes revoked and expired keys if the account has reached its limit of stored keys.
  * @throws {Problem} `api_key_limit_reached` if all stored keys are valid
  */
 async function makeRoom(db: Queries, accountId: string): Promise<void> {

@@ -2,7 +2,7 @@ import { exec as contract } from '../../shared/contract/exec.ts'
 import { listExecs as listRows } from '../../shared/data/execs.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import { assertAllowed, countRefused } from '../exec/allowlist.ts'
-import { findExitStatus, preferRow, withDefaults, withoutOutput } from '../exec/exit-status.ts'
+import { findExitStatus, preferRow, withoutOutput } from '../exec/exit-status.ts'
 import {
   findPids,
   loadExec,
@@ -66,7 +66,7 @@ export const getExec = route(contract.getExec, async (call, app) => {
     : app.workers.call('getExec', { ...args, wait: false }, options)
   const found =
     asked && (await unlessForgotten(asked).catch(reportUnresponsive('Nothing has changed. Try again.')))
-  if (found) return preferRow(withDefaults(found), row)
+  if (found) return preferRow(found, row)
   return withoutOutput(await findExitStatus(app, row, sandbox, args))
 })
 
@@ -110,7 +110,7 @@ export const stopExec = route(contract.stopExec, async (call, app) => {
         'The signal may not have been delivered. To see whether the command is still running, retrieve its status.',
       ),
     )
-  return preferRow(withDefaults((await unlessForgotten(stopped)) ?? refuse('exec_finished', over)), row)
+  return preferRow((await unlessForgotten(stopped)) ?? refuse('exec_finished', over), row)
 })
 
 export const attachExec = route(contract.attachExec, async (call, app) => {

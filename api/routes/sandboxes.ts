@@ -8,7 +8,7 @@ import {
   type SandboxOfAccount,
   type ShownSandbox,
 } from '../../shared/data/sandboxes.ts'
-import { Problem } from '../../shared/platform/problem.ts'
+import { Problem, unavailable } from '../../shared/platform/problem.ts'
 import { refuseDestroyed } from '../../shared/platform/sandbox-check.ts'
 import type { App } from '../app.ts'
 import type { Caller } from '../auth/authenticate.ts'
@@ -39,18 +39,23 @@ export const createSandbox = route(contract.createSandbox, async (call, app) => 
 export const getOrCreateSandbox = route(byName.getOrCreateSandbox, async (call, app) => {
   const { account, params, headers } = call
   const body = { ...call.body, name: params.name }
-  for (;;) {
+  for (let attempt = 0; attempt < maxAttempts; attempt++) {
     const admission = await admitNew(app, account, body, { reuse: true })
     const row = await awaitAdmitted(app, admission, call)
     if (!admission.reused || isStillNamed(row, params.name))
       return answerCreated(row, admission, headers.prefer)
   }
+  throw unavailable(
+    'Other requests keep ending or renaming the sandbox with this name. Try again once they have stopped.',
+  )
 })
 
+/** Number of sandboxes that one request may find by name before concurrent requests end or rename them. */
+const maxAttempts = 5
+
 /**
- * Whether a sandbox can still be returned for its name. False if a concurrent request has ended or renamed
- * it. True if it failed to start: otherwise, many concurrent requests would start replacements one after the
- * other.
+ * Whether a sandbox can still be returned for its name. A failed start counts, because many concurrent
+ * requests would otherwise start replacements one after the other.
  */
 const isStillNamed = (row: ShownSandbox, name: string): boolean =>
   row.name === name && (!row.destroyed_at || row.destroy_reason === 'start_failed')
@@ -159,12 +164,7 @@ async function awaitAdmitted(app: App, admission: Admission, call: CreateCall): 
 const prefersAsync = (header = ''): boolean =>
   header.split(',').some((preference) => preference.split(';')[0]!.trim().toLowerCase() === 'respond-async')
 
-/**
- * Returns the response to a create request: 202 if the sandbox is still starting, 200 if it is ready and
- * reused, and otherwise 201.
- * @throws {Problem} `sandbox_start_failed` if the sandbox failed to start, `sandbox_destroyed` if it was
- *   destroyed for any other reason
- */
+/** @throws {Problem} `sandbox_start_failed`, or `sandbox_destroyed` if the sandbox has ended otherwise */
 function answerCreated(row: ShownSandbox, { reused }: Admission, prefer?: string): JsonReply<Sandbox> {
   if (row.destroy_reason === 'start_failed') {
     const detail = row.destroy_detail ?? 'its pod was not ready in time'

@@ -44,12 +44,8 @@ export const listSecrets = route(
   contract.listSecrets,
   async ({ account, query: { limit, cursor: before = null, sandbox_id = null } }, { context: { db } }) => {
     if (sandbox_id) await loadSandbox(db, account.id, sandbox_id)
-    const rows = await listRows(db, {
-      accountId: account.id,
-      sandboxId: sandbox_id,
-      before,
-      limit: limit + 1,
-    })
+    const page = { accountId: account.id, sandboxId: sandbox_id, before, limit: limit + 1 }
+    const rows = await listRows(db, page)
     return takePage(rows.map(present), limit)
   },
 )
@@ -74,8 +70,7 @@ const present = (row: ShownSecret): Secret => ({
 })
 
 /**
- * Locks an active sandbox's row. If the sandbox is destroyed afterwards, the secret inserted by this
- * transaction is deleted too.
+ * Locks an active sandbox's row. If the sandbox is destroyed later, the inserted secret is deleted too.
  * @throws {Problem} `not_found` or `sandbox_destroyed`
  */
 async function assertActive(db: Queries, accountId: string, id: string): Promise<void> {

@@ -26,7 +26,7 @@ export interface Admission {
   sandboxId: string
   /** Whether an earlier request with the same Idempotency-Key created this sandbox. */
   replayed: boolean
-  /** Whether this is an active sandbox with the requested name. */
+  /** Whether an existing active sandbox with the requested name was returned instead of a new one. */
   reused: boolean
   /** `claimed` if the sandbox uses a warm pod, `cold` if its pod has yet to be created. */
   pod?: 'claimed' | 'cold'
@@ -38,7 +38,7 @@ export interface Admission {
 type Order = ReturnType<typeof readOrder>
 
 /**
- * Applies the defaults for the image and the TTL of a new sandbox. The returned `seconds` is the TTL.
+ * Applies the defaults. The returned `seconds` is the TTL.
  * @param maxTtl the account's maximum TTL, in seconds
  * @throws {Problem} `invalid_request` if this installation does not allow the image or the TTL
  */
@@ -78,7 +78,8 @@ export async function admit(
     const active = await findActive(transaction, accountId)
     const isAnyPast = active.some(({ seconds_left }) => seconds_left <= 0)
     const expired = isAnyPast ? await expireSandboxes(transaction, accountId) : []
-    const left = active.filter(({ id }) => !expired.includes(id))
+    // A worker may have ended an expired sandbox after `findActive`.
+    const left = active.filter(({ id, seconds_left }) => seconds_left > 0 && !expired.includes(id))
     const found = reuse ? findNewest(left, body.name) : undefined
     if (found) {
       assertMatch(found, { body, image }, settings)
@@ -112,13 +113,8 @@ export async function admit(
     })
     if (idempotencyKey) {
       const hash = hashOfRequest(body, settings.rpcKeys)
-      await rememberIdempotencyKey(transaction, {
-        accountId,
-        key: idempotencyKey,
-        hash,
-        sandboxId: id,
-        at: now,
-      })
+      const remembered = { accountId, key: idempotencyKey, hash, sandboxId: id, at: now }
+      await rememberIdempotencyKey(transaction, remembered)
     }
     return {
       sandboxId: id,
@@ -142,7 +138,7 @@ async function lockQuotas(db: Queries, accountId: string, { quotas }: Settings) 
 }
 
 /**
- * Returns the sandbox of an earlier request with the same Idempotency-Key and body. Quotas do not apply.
+ * Returns the sandbox of an earlier request with the same Idempotency-Key. Quotas do not apply.
  * @throws {Problem} `idempotency_conflict` if the earlier request had a different body
  */
 export async function findReplay(
@@ -168,7 +164,6 @@ type ActiveSandbox = Awaited<ReturnType<typeof findActive>>[number]
 const findNewest = (rows: ActiveSandbox[], name: string | undefined): ActiveSandbox | undefined =>
   rows.filter((row) => row.name === name).sort((a, b) => (a.id < b.id ? 1 : -1))[0]
 
-/** @throws {Problem} `sandbox_mismatch` if the image or the environment differs */
 function assertMatch(
   row: ActiveSandbox,
   { body: { env = {} }, image }: Pick<Order, 'body' | 'image'>,
@@ -176,7 +171,7 @@ function assertMatch(
 ): void {
   const isSameEnv = row.env_hash
     ? isHashOf(row.env_hash, envOf(row.id, env), rpcKeys)
-    : !row.has_env && Object.keys(env).length === 0
+    : Object.keys(env).length === 0
   const differs = [...(row.image === image ? [] : ['image']), ...(isSameEnv ? [] : ['env'])]
   if (differs.length === 0) return
   const words = differs.map((field) => (field === 'env' ? 'environment' : field)).join(' and ')
@@ -187,10 +182,7 @@ function assertMatch(
   )
 }
 
-/**
- * Returns the input for the hash of an environment. It includes the sandbox's ID, so that equal environments
- * have different hashes.
- */
+/** The hash includes the sandbox's ID, so that equal environments have different hashes. */
 const envOf = (sandboxId: string, env: Record<string, string>) => ({ sandbox: sandboxId, env })
 
 function checkConcurrent(rows: ActiveSandbox[], limit: number) {
@@ -216,8 +208,6 @@ function checkConcurrent(rows: ActiveSandbox[], limit: number) {
 }
 
 /**
- * Checks the account's monthly quota of sandbox-hours. Only new sandboxes are refused; running sandboxes
- * continue.
  * @returns the time of the check
  * @throws {Problem} `monthly_usage_limit_reached`
  */

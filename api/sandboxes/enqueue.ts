@@ -9,9 +9,7 @@ interface Of {
   log: Logger
 }
 
-/**
- * Delay of the job that labels a claimed pod. The delay keeps the job from slowing down the first command.
- */
+/** Delay of the job that labels a claimed pod, so that the job does not slow down the first command. */
 const assignAfterMs = 500
 
 export async function enqueueCreate(context: Context, admission: Admission, of: Of): Promise<void> {
@@ -26,10 +24,7 @@ export async function enqueueCreate(context: Context, admission: Admission, of: 
   ])
 }
 
-/**
- * Enqueues the expiry job of a sandbox with a shortened TTL. An extension needs no new job, because the
- * earlier job reschedules itself.
- */
+/** Enqueues the expiry job for a shortened TTL. After an extension, the earlier job reschedules itself. */
 export async function enqueueExpiry(
   context: Context,
   sandboxId: string,
@@ -39,7 +34,6 @@ export async function enqueueExpiry(
   await allOf(of, [context.jobs.add('expire', { sandboxId }, lifeMs)])
 }
 
-/** Enqueues jobs that delete the pods of destroyed sandboxes. */
 export async function enqueueDestroy(context: Context, ids: string[], of: Of): Promise<void> {
   await allOf(
     of,

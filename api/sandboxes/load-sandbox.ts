@@ -18,7 +18,7 @@ export async function loadSandbox(db: Queries, accountId: string, id: string): P
 
 const rereadMs = 1_000
 
-export interface WaitOptions {
+interface WaitOptions {
   accountId: string
   sandboxId: string
   maxMs: number

@@ -14,14 +14,10 @@ import type { WorkerHealth } from './health.ts'
 
 const registryMs = 500
 const rereadMs = 250
-/**
- * How long a worker is remembered as missing. During this time, its commands are marked as lost without
- * another wait.
- */
+/** How long a missing worker is remembered, so that its commands are lost without another wait. */
 const rememberMs = 10 * 60_000
 
 export class Candidates {
-  /** Reads the registered workers from a cache that is at most half a second old. */
   private readonly list: () => Promise<ListedWorker[]>
   private readonly listNow: () => Promise<ListedWorker[]>
   private readonly lastEntry: (workerId: string) => Promise<ListedWorker | undefined>
@@ -43,10 +39,8 @@ export class Candidates {
   }
 
   /**
-   * Yields the workers to try, in order. After the workers in the cached list, reads the list again and
-   * yields the new ones.
-   * @param workerId the only worker that can serve the call. Undefined allows every worker, starting with the
-   *   sandbox's slot owner.
+   * Yields the workers to try, in order, from the cached list and then from new lists.
+   * @param workerId the only worker that can serve the call; otherwise, the sandbox's slot owner is first
    */
   async *of(sandboxId: string, workerId: string | undefined): AsyncGenerator<ListedWorker> {
     const asked = new Set<string>()

@@ -1,7 +1,4 @@
-/**
- * Sends calls to workers. If a worker does not accept a call, the next worker is tried. An accepted call is
- * never sent again.
- */
+/** Sends calls to workers. A call that no worker has accepted is sent to the next worker. */
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
@@ -42,19 +39,10 @@ export { CallLost, reportLost }
 
 export interface CallOptions {
   signal: AbortSignal
-  /**
-   * Maximum time from a worker's acceptance to its response. After this time, the call is considered lost.
-   */
+  /** Time from a worker's acceptance to its response, after which the call counts as lost. */
   timeoutMs: number
-  /**
-   * The only worker that can serve the call. By default, every worker can, and the sandbox's slot owner is
-   * tried first.
-   */
+  /** The only worker that can serve the call. By default, the sandbox's slot owner is tried first. */
   workerId?: string | undefined
-}
-
-export interface StreamOptions extends CallOptions {
-  upload?: Readable
 }
 
 export interface StreamAnswer {
@@ -135,8 +123,8 @@ export class Workers {
     { workerId, ...options }: CallOptions,
   ): Promise<Calls[N]['result']> {
     const target = { ...options, ...encodeArgs(args) }
-    const response = await this.ask(callPath(name), args.sandboxId, target, workerId)
-    const reply = await readReply(response, options.signal)
+    const { response, workerId: id } = await this.ask(callPath(name), args.sandboxId, target, workerId)
+    const reply = await readReply(response, options.signal, id)
     if (response.statusCode === 200) return reply as never
     throw errorOf(reply as CallProblem)
   }
@@ -148,15 +136,15 @@ export class Workers {
   async stream<N extends StreamCallName>(
     name: N,
     args: Streams[N]['args'],
-    { workerId, upload, ...options }: StreamOptions,
+    { workerId, upload, ...options }: CallOptions & { upload?: Readable },
   ): Promise<StreamAnswer> {
     const target = { ...options, ...(upload ? encodeWithBody(upload, args) : encodeArgs(args)) }
     const held = this.memoryBudget.openStream(args.accountId, upload ? 'uploads' : 'streams')
     try {
-      const response = await this.ask(streamPath(name), args.sandboxId, target, workerId)
+      const { response, workerId: id } = await this.ask(streamPath(name), args.sandboxId, target, workerId)
       response.once('close', () => held.free())
       if (problemHeader in response.headers) {
-        throw errorOf((await readReply(response, options.signal)) as CallProblem)
+        throw errorOf((await readReply(response, options.signal, id)) as CallProblem)
       }
       return { status: response.statusCode ?? 0, headers: response.headers, body: response }
     } catch (error) {
@@ -176,10 +164,7 @@ export class Workers {
     throw new WorkerGone()
   }
 
-  /**
-   * Connects to a port in a sandbox. Any worker can open the connection.
-   * @throws the same errors as {@link call}
-   */
+  /** Any worker can open the connection. @throws the same errors as {@link call} */
   async connectPort(args: OnePort, headers: IncomingHttpHeaders, signal: AbortSignal): Promise<Tunnel> {
     let lost: unknown
     for await (const worker of this.candidates.of(args.sandboxId, undefined)) {
@@ -209,22 +194,25 @@ export class Workers {
     const own = { [argsHeader]: Buffer.from(JSON.stringify(args)).toString('base64url') }
     const url = new URL(path, worker.url)
     const opened = await openTunnel({ url, callee: worker, agent: this.freshAgent, own, headers, signal })
-    if ('refusal' in opened) throw errorOf((await readReply(opened.refusal, signal)) as CallProblem)
+    if ('refusal' in opened)
+      throw errorOf((await readReply(opened.refusal, signal, worker.id)) as CallProblem)
     const { socket } = opened
-    const end = () => socket.destroy()
-    socket.on(
-      'close',
-      this.health.follow(worker, end, () => bytesOver(socket as Socket)),
+    const unfollow = this.health.follow(
+      worker,
+      () => socket.destroy(),
+      () => bytesOver(socket as Socket),
     )
+    socket.on('close', unfollow)
     return opened
   }
 
+  /** Returns the response of the first worker that accepted the call. */
   private async ask(path: string, sandboxId: string, asked: WorkerRequest, id?: string) {
     let isAlive = false
     for await (const worker of this.candidates.of(sandboxId, id)) {
       isAlive = true
       const response = await this.offer(worker, path, asked)
-      if (response) return response
+      if (response) return { response, workerId: worker.id }
     }
     throw id === undefined || isAlive ? noneAvailable() : new WorkerGone()
   }
@@ -262,13 +250,13 @@ function encodeWithBody(body: Readable, args: InSandbox): Pick<HandOver, 'header
 
 const noneAvailable = () => unavailable('No worker is accepting calls. The request had no effect. Try again.')
 
-async function readReply(response: IncomingMessage, signal: AbortSignal): Promise<unknown> {
+async function readReply(response: IncomingMessage, signal: AbortSignal, workerId: string): Promise<unknown> {
   const received = whenSilentFor(bodyMs, () => response.destroy(new Error('the response is incomplete')))
   try {
     return await json(response)
   } catch (error) {
     signal.throwIfAborted()
-    throw new CallLost(error)
+    throw new CallLost(error, workerId)
   } finally {
     received()
   }

@@ -1,6 +1,6 @@
 /**
- * Sends a call to a worker. The body is sent only after the worker has accepted the call with `100 Continue`.
- * A call that fails before it is accepted has no effect; the effect of a call that fails later is unknown.
+ * Sends a call to a worker, whose body follows only after `100 Continue`. A call that fails earlier has no
+ * effect. The effect of a call that fails later is unknown.
  */
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import { type Agent, request as openRequest } from 'node:https'
@@ -17,21 +17,15 @@ export interface HandOver {
   body: Buffer | Readable
   agent: Agent
   signal: AbortSignal
-  /** Maximum time until the worker accepts the call. After that, the next worker is tried. */
+  /** Time for the worker to accept the call. After that, the next worker is tried. */
   handOverMs: number
-  /** Maximum time from acceptance to the response headers. After this time, the call is considered lost. */
+  /** Time from acceptance to the response headers. After that, the call counts as lost. */
   timeoutMs: number
-  /**
-   * Starts watching the worker's liveness once the worker has accepted the call.
-   * @returns a function that stops watching, called when the response ends
-   */
+  /** Starts watching the worker's liveness after it has accepted the call. Returns a function that stops. */
   watch(onTimeout: () => void, bytesMoved: () => number): () => void
 }
 
-/**
- * `notTaken` is the reason why the worker did not accept the call. `stale` means that a reused connection had
- * been closed, so the call can be retried.
- */
+/** `notTaken`: the worker did not accept the call. `stale`: a reused connection had been closed. */
 export type HandedOver = { response: IncomingMessage } | { notTaken: Error } | { stale: true }
 
 /** Thrown if a worker accepted a call but did not respond. The effect of the call is unknown. */
@@ -52,7 +46,6 @@ export const reportLost = (detail: string) => (error: unknown) => {
 /** Status with which a worker refuses a call if the account exceeds its memory budget. */
 const refusedStatus = 429
 
-/** @throws {CallLost} if the worker accepted the call but did not respond */
 export async function handOver(target: HandOver): Promise<HandedOver> {
   const { url, agent, headers, body, signal, timeoutMs } = target
   signal.throwIfAborted()
@@ -119,8 +112,8 @@ export async function handOver(target: HandOver): Promise<HandedOver> {
 }
 
 /**
- * Joins buffered chunks into one write, because each write becomes a separate TLS record.
- * @returns a function that stops piping and leaves the rest of the body unread
+ * Writes all buffered chunks at once, because each write becomes a separate TLS record.
+ * @returns a function that stops sending and leaves the rest of the body unread
  */
 function sendJoined(body: Readable, request: ClientRequest): () => void {
   const send = () => {

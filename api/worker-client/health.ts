@@ -1,7 +1,4 @@
-/**
- * Checks the liveness of workers. The connections of a frozen process stay open, so only an unanswered
- * liveness check reveals the failure.
- */
+/** Checks workers. The connections of a frozen worker stay open, so only an unanswered check reveals it. */
 import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { wasStalled } from '../../shared/platform/event-loop-stall.ts'
@@ -54,17 +51,11 @@ export class WorkerHealth {
   }
 }
 
-/**
- * Returns the number of bytes transferred in both directions. The number stops growing if the peer is frozen
- * and the kernel's buffers are full.
- */
+/** Bytes transferred in both directions, without those that the kernel has not yet accepted. */
 export const bytesOver = (socket: Socket | null | undefined): number =>
   !socket ? 0 : socket.bytesRead + socket.bytesWritten - socket.writableLength
 
-/**
- * Checks one worker repeatedly. Stops when no call is open and the worker has responded or `maxIdleChecks` is
- * reached.
- */
+/** Checks one worker until no call is open and the worker responds or `maxIdleChecks` is reached. */
 class Watch {
   isSilent = false
   private readonly calls = new Map<() => void, () => number>()

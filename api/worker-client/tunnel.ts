@@ -6,7 +6,7 @@ import type { Duplex } from 'node:stream'
 import { type Callee, provenTo } from '../../shared/rpc/channel.ts'
 import { CallLost } from './hand-over.ts'
 
-export interface TunnelOptions {
+interface TunnelOptions {
   url: URL
   callee: Callee
   agent: Agent

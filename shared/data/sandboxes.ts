@@ -46,7 +46,6 @@ const active = rows<{ accountId: string }>()('active sandboxes', (db, { accountI
       'name',
       'image',
       'env_hash',
-      sql<boolean>`sealed_env is not null`.as('has_env'),
       'created_at',
       'expires_at',
       sql<number>`extract(epoch from expires_at - ${now})::double precision`.as('seconds_left'),

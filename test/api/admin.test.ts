@@ -6,8 +6,9 @@ import { readLimits } from '../../api/admin/limits.ts'
 import { root } from '../../scripts/root.mjs'
 import { fingerprintOf } from '../../shared/rpc/key-holders.ts'
 import { listWorkers } from '../../shared/rpc/worker-registry.ts'
-import { type Account, callAs, type Refusal } from '../support/account.ts'
+import { type Account, callAs, codeOf } from '../support/account.ts'
 import { startWorld } from '../support/index.ts'
+import { insertSandbox } from '../support/rows.ts'
 import { shareWorld } from '../support/shared.ts'
 
 const world = shareWorld({ env: { QUOTA_CONCURRENT_SANDBOXES: '3' } })
@@ -25,12 +26,6 @@ async function adminWith(env: Record<string, string>, args: string[]) {
   const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)])
   return { code: await code, stdout, stderr }
 }
-
-const codeOf = (call: Promise<unknown>): Promise<string> =>
-  call.then(
-    () => 'success',
-    (refusal: Refusal) => refusal.code,
-  )
 
 /** A process caches a key for less than a second. */
 const withinASecond = (probe: () => Promise<boolean>) => world.eventually(probe, 1_000)
@@ -178,7 +173,7 @@ test.concurrent('deleting an account deletes all of its rows and frees its email
   expect(await codeOf(alice.call('getAccount'))).toBe('success')
 
   const deleted = await admin('delete', alice.email, '--yes')
-  expect(deleted).toMatchObject({ code: 0, stdout: `${alice.email} is deleted.\n` })
+  expect(deleted).toMatchObject({ code: 0, stdout: `${alice.email} has been deleted.\n` })
   for (const table of ['api_key', 'sandbox', 'secret', 'command_refusal', 'idempotency_key']) {
     expect(await world.db.query(`select * from ${table} where account_id = ?`, [alice.id]), table).toEqual([])
   }
@@ -208,11 +203,7 @@ test.concurrent('account owners can delete their own account if they provide the
 test.concurrent('an account that is being deleted stays suspended until its last pod is deleted', async () => {
   await using slow = await startWorld({ workers: 0 })
   const alice = await slow.account()
-  await slow.db.query(
-    `insert into sandbox (id, account_id, image, pod_name, created_at, expires_at)
-     values ('sbx_of_alice', ?, 'any', 'sbx-' || gen_random_uuid(), sandlot_now(), sandlot_now() + interval '1 hour')`,
-    [alice.id],
-  )
+  const id = await insertSandbox(slow, alice, { ready_at: null })
   await slow.db.query(
     'update account set suspended_at = sandlot_now(), deleted_at = sandlot_now() where id = ?',
     [alice.id],
@@ -225,7 +216,8 @@ test.concurrent('an account that is being deleted stays suspended until its last
   const rows = () => slow.db.query('select id from account where id = ?', [alice.id])
   expect(await rows()).toHaveLength(1)
   await slow.db.query(
-    `update sandbox set destroyed_at = sandlot_now(), destroy_reason = 'suspended' where id = 'sbx_of_alice'`,
+    `update sandbox set destroyed_at = sandlot_now(), destroy_reason = 'suspended' where id = ?`,
+    [id],
   )
   await slow.eventually(async () => (await rows()).length === 0, 20_000)
 })

@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { newSandboxId } from '../../shared/data/ids.ts'
 import { bypasses, bypassList } from '../allowlist-bypasses.ts'
-import type { Account, Refusal } from '../support/account.ts'
-import { toolCall } from '../support/mcp.ts'
+import { type Account, codeOf, type Refusal } from '../support/account.ts'
 import { insertSandbox } from '../support/rows.ts'
 import { shareWorld } from '../support/shared.ts'
 
@@ -20,12 +19,6 @@ async function accountWith(commands: string[]): Promise<Account> {
   ])
   return account
 }
-
-const codeOf = (call: Promise<unknown>): Promise<string> =>
-  call.then(
-    () => 'success',
-    (refusal: Refusal) => refusal.code,
-  )
 
 test('an account has no allowlist before setting one or after clearing it', async () => {
   const alice = await world.account()
@@ -131,16 +124,6 @@ describe('foreground, event-stream, background and terminal commands', () => {
     }
     expect((await alice.call('getAllowlist')).body.refusals).toEqual([])
   })
-})
-
-test('the allowlist also applies to commands that an agent starts through MCP', async () => {
-  const alice = await accountWith(['ls'])
-  const { id } = await sandboxOf(alice)
-  const call = toolCall(alice, 'exec', { session_id: id, command: ['rm', '-rf', '/'] })
-  const answer = await fetch(`${world.url()}/v1/mcp`, call)
-  const text = await answer.text()
-  expect(text).toContain('command_not_allowed')
-  expect(text).toContain("is not on the account's command allowlist")
 })
 
 test('every API process applies a new allowlist immediately', async () => {

@@ -9,7 +9,7 @@ import { isWellFormed, makeApiKey } from '../../api/auth/api-keys.ts'
 import type { apiKeys } from '../../shared/contract/api-keys.ts'
 import { type EndpointName, endpoints } from '../../shared/contract/index.ts'
 import { limits } from '../../shared/contract/limits.ts'
-import { type Account, expectRefusal, type Refusal } from '../support/account.ts'
+import { type Account, codeOf, expectRefusal, type Refusal } from '../support/account.ts'
 import { setClock } from '../support/clock.ts'
 import { shareWorld } from '../support/shared.ts'
 
@@ -18,11 +18,8 @@ type Page = z.output<typeof apiKeys.listApiKeys.reply>
 const world = shareWorld({ apis: 3, workers: 0 })
 
 /** Whether the API rejects the key. A process caches a key for less than a second. */
-const isRefused = (account: Account) => () =>
-  account.call('getAccount').then(
-    () => false,
-    (error: Refusal) => error.code === 'invalid_credentials',
-  )
+const isRefused = (account: Account) => async () =>
+  (await codeOf(account.call('getAccount'))) === 'invalid_credentials'
 
 test('an API key has 256 random bits and is stored only as a hash', async () => {
   const alice = await world.account()

@@ -6,7 +6,7 @@ import { newExecId, newSandboxId } from '../../shared/data/ids.ts'
 import { TokenBuckets } from '../../shared/lib/token-buckets.ts'
 import { openContext } from '../../shared/platform/context.ts'
 import type { Problem } from '../../shared/platform/problem.ts'
-import type { Account, Refusal } from '../support/account.ts'
+import { type Account, codeOf, expectRefusal, type Refusal } from '../support/account.ts'
 import { moveClockOfRedis } from '../support/clock.ts'
 import { send } from '../support/http.ts'
 import { shareWorld } from '../support/shared.ts'
@@ -43,10 +43,7 @@ async function destroy(account: Account, api: number): Promise<Outcome> {
 }
 
 async function outcomeOf(call: Promise<unknown>): Promise<Outcome> {
-  const { status, headers, retryAfter } = await call.then(
-    () => expect.unreachable('the sandbox does not exist'),
-    (error) => error as Refusal,
-  )
+  const { status, headers, retryAfter } = await expectRefusal(call)
   return {
     status,
     limit: Number(headers.get('x-ratelimit-limit')),
@@ -61,10 +58,16 @@ const refilled = (limit: number, ms: number) => Math.floor((ms * limit) / 60_000
 
 test('each API process counts reads and changes in its own rate limit buckets', async () => {
   const alice = await world.account()
-  const read = (api: number) => outcomeOf(alice.call('getSandbox', { params: { id: newSandboxId() }, api }))
-  const first = await Promise.all(Array.from({ length: 200 }, () => read(0)))
-  expect(first.some(({ status }) => status === 429)).toBe(true)
-  expect((await read(1)).status).toBe(404)
+  const strict = await world.startApi({ RATE_READS_PER_MINUTE: '3', RATE_CHANGES_PER_MINUTE: '1' })
+  const api = world.apis.indexOf(strict)
+  const list = (api: number) => codeOf(alice.call('listSandboxes', { api }))
+  for (let n = 0; n < 3; n++) expect(await list(api)).toBe('success')
+  expect(await list(api)).toBe('rate_limited')
+  expect(await list(0)).toBe('success')
+  expect((await alice.call('clearAllowlist', { api })).status).toBe(204)
+  const refusal = await expectRefusal(alice.call('clearAllowlist', { api }))
+  expect(refusal).toMatchObject({ status: 429, problem: { bucket: 'changes' } })
+  expect(refusal.retryAfter).toBeGreaterThan(50)
   const words = 'Each API process counts separately, so N processes allow N times as many.'
   const page = readPage('docs/settings.md').split('\n')
   for (const name of ['RATE_READS_PER_MINUTE', 'RATE_CHANGES_PER_MINUTE']) {
@@ -150,22 +153,6 @@ test.each(Object.keys(endpoints) as EndpointName[])(
   },
 )
 
-test('each process limits reads and changes, even when Redis is unavailable', async () => {
-  const alice = await world.account()
-  const strict = await world.startApi({ RATE_READS_PER_MINUTE: '3', RATE_CHANGES_PER_MINUTE: '1' })
-  const api = world.apis.indexOf(strict)
-  const statuses = []
-  for (let n = 0; n < 4; n++) {
-    const { status } = await alice.call('listSandboxes', { api }).catch((error: Refusal) => error)
-    statuses.push(status)
-  }
-  expect(statuses).toEqual([200, 200, 200, 429])
-  expect((await alice.call('clearAllowlist', { api })).status).toBe(204)
-  const refusal = await alice.call('clearAllowlist', { api }).catch((error: Refusal) => error)
-  expect(refusal).toMatchObject({ status: 429, problem: { bucket: 'changes' } })
-  expect((refusal as Refusal).retryAfter).toBeGreaterThan(50)
-})
-
 test('in-process rate limit buckets refill steadily and are evicted in least-recently-used order', () => {
   let now = 0
   const buckets = new TokenBuckets({ perSecond: 1, burst: 60 }, () => now)
@@ -192,180 +179,126 @@ test('a request with invalid credentials does not consume a rate limit token', a
 })
 
 describe('buckets per address', () => {
-  const signUp = (body: string, { api = 0, from = '127.0.0.1', forwarded = '' } = {}) =>
-    send(`${world.url(api)}/v1/auth/signup`, {
+  const post = (path: string, body: string, api: number, from: string, forwarded?: string) =>
+    send(`${world.url(api)}/v1/auth/${path}`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', ...(forwarded && { 'x-forwarded-for': forwarded }) },
       body,
       from,
     })
-  const statuses = async (count: number, options: Parameters<typeof signUp>[1]) => {
-    const answers = []
-    for (let n = 0; n < count; n++) answers.push(await signUp('{}', options))
-    return answers.map(({ status }) => status)
-  }
-  const startStrict = async (env: Record<string, string>) => {
-    const strict = await world.startApi({ RATE_SIGNUP_PER_MINUTE: '3', ...env })
-    return world.apis.indexOf(strict)
+  /** An invalid sign-up gets 400, but takes a token. */
+  const signUp = async (api: number, from: string, forwarded?: string) =>
+    (await post('signup', '{}', api, from, forwarded)).status
+  const startStrict = async (env: Record<string, string>) =>
+    world.apis.indexOf(await world.startApi({ RATE_SIGNUP_PER_MINUTE: '3', ...env }))
+  const expectLimited = async (api: number, from: string, forwarded: string[]) => {
+    const statuses = []
+    for (const each of forwarded) statuses.push(await signUp(api, from, each))
+    expect(statuses).toEqual([400, 400, 400, ...forwarded.slice(3).map(() => 429)])
   }
 
   test('without a trusted proxy, counts sign-ups by peer address and ignores X-Forwarded-For', async () => {
     const api = await startStrict({})
-    const first = await signUp('{}', { api, from: '127.0.0.2' })
+    const first = await post('signup', '{}', api, '127.0.0.2')
     expect(first.headers).toMatchObject({ 'x-ratelimit-limit': '3', 'x-ratelimit-remaining': '2' })
-    expect(await statuses(2, { api, from: '127.0.0.2', forwarded: '203.0.113.7' })).toEqual([400, 400])
-    const refused = await signUp('{}', { api, from: '127.0.0.2', forwarded: '203.0.113.8' })
+    for (const client of ['203.0.113.7', '203.0.113.8'])
+      expect(await signUp(api, '127.0.0.2', client)).toBe(400)
+    const refused = await post('signup', '{}', api, '127.0.0.2', '203.0.113.9')
     expect(refused.status).toBe(429)
     expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0)
-    // Each address has a separate bucket.
-    expect(await statuses(1, { api, from: '127.0.0.3' })).toEqual([400])
+    expect(await signUp(api, '127.0.0.3')).toBe(400)
   })
 
   test('counts sign-ups by the client address that a trusted proxy reports', async () => {
-    const api = await startStrict({ TRUSTED_PROXIES: '127.0.0.4, 10.0.0.0/8' })
-    const proxy = { api, from: '127.0.0.4' }
-    expect(await statuses(4, { ...proxy, forwarded: '198.51.100.1' })).toEqual([400, 400, 400, 429])
+    const api = await startStrict({ TRUSTED_PROXIES: '127.0.0.4, 10.0.0.0/8, 2001:db8:ffff::/48' })
+    const proxy = '127.0.0.4'
+    const client = '198.51.100.1'
     // The client sent the addresses further to the left, so they are ignored.
-    expect(await statuses(1, { ...proxy, forwarded: '203.0.113.99, 198.51.100.1' })).toEqual([429])
-    expect(await statuses(1, { ...proxy, forwarded: '198.51.100.1, 10.1.2.3' })).toEqual([429])
-    expect(await statuses(1, { ...proxy, forwarded: '198.51.100.2' })).toEqual([400])
+    const forged = `203.0.113.99, ${client}`
+    await expectLimited(api, proxy, [client, client, client, client, forged, `${client}, 10.1.2.3`])
+    expect(await signUp(api, proxy, '198.51.100.2')).toBe(400)
     // Only the proxy may report addresses.
-    expect(await statuses(4, { api, from: '127.0.0.5', forwarded: '198.51.100.3' })).toEqual([
-      400, 400, 400, 429,
-    ])
-    expect(await statuses(1, { api, from: '127.0.0.5', forwarded: '198.51.100.4' })).toEqual([429])
-  })
-
-  test('identifies an IPv6 client by its /64 prefix and an IPv4 client by its address', async () => {
-    const api = await startStrict({ TRUSTED_PROXIES: '127.0.0.6' })
-    const proxy = { api, from: '127.0.0.6' }
-    const seen = []
-    for (const forwarded of ['2001:db8::1', '2001:db8::ffff:1', '2001:DB8:0:0:1:2:3:4', '2001:db8::2']) {
-      seen.push(...(await statuses(1, { ...proxy, forwarded })))
+    await expectLimited(api, '127.0.0.5', ['198.51.100.3', '198.51.100.4', '198.51.100.5', '198.51.100.6'])
+    // An IPv6 client is identified by its /64 prefix.
+    const ofOne = ['2001:db8::1', '2001:db8::ffff:1', '2001:DB8:0:0:1:2:3:4', '2001:db8::2']
+    await expectLimited(api, proxy, ofOne)
+    expect(await signUp(api, proxy, '2001:db8:0:1::1')).toBe(400)
+    const mapped = ['::ffff:198.51.100.77', '[::ffff:198.51.100.77]:443']
+    await expectLimited(api, proxy, ['198.51.100.77', '198.51.100.77', '198.51.100.77', ...mapped])
+    for (const ported of ['203.0.113.1', '[2001:db8:1::1]']) {
+      const viaProxies = [`${ported}:1002, 10.1.2.3:80`, `${ported}:3, [2001:db8:ffff::1]:80`]
+      await expectLimited(api, proxy, [`${ported}:1001`, ...viaProxies, ported])
     }
-    expect(seen).toEqual([400, 400, 400, 429])
-    expect(await statuses(1, { ...proxy, forwarded: '2001:db8:0:1::1' })).toEqual([400])
-    expect(await statuses(3, { ...proxy, forwarded: '198.51.100.77' })).toEqual([400, 400, 400])
-    expect(await statuses(1, { ...proxy, forwarded: '::ffff:198.51.100.77' })).toEqual([429])
-    expect(await statuses(1, { ...proxy, forwarded: '[::ffff:198.51.100.77]:443' })).toEqual([429])
-  })
-
-  test('ignores a port number after an address in X-Forwarded-For', async () => {
-    const api = await startStrict({ TRUSTED_PROXIES: '127.0.0.8, 10.0.0.0/8, 2001:db8:ffff::/48' })
-    const proxy = { api, from: '127.0.0.8' }
-    for (const client of ['203.0.113.1', '[2001:db8:1::1]']) {
-      expect(await statuses(1, { ...proxy, forwarded: `${client}:1001` })).toEqual([400])
-      expect(await statuses(1, { ...proxy, forwarded: `${client}:1002, 10.1.2.3:80` })).toEqual([400])
-      expect(await statuses(1, { ...proxy, forwarded: `${client}:3, [2001:db8:ffff::1]:80` })).toEqual([400])
-      expect(await statuses(1, { ...proxy, forwarded: client })).toEqual([429])
-    }
-    expect(await statuses(1, { ...proxy, forwarded: '203.0.113.2:1001' })).toEqual([400])
-    expect(await statuses(1, { ...proxy, forwarded: '[2001:db8:2::1]:1001' })).toEqual([400])
+    for (const other of ['203.0.113.2:1001', '[2001:db8:2::1]:1001'])
+      expect(await signUp(api, proxy, other)).toBe(400)
   })
 
   test('logins and sign-ups count against different rate limit buckets', async () => {
     const api = await startStrict({ RATE_LOGIN_PER_MINUTE: '2' })
-    const logIn = () =>
-      send(`${world.url(api)}/v1/auth/login`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: '{"email":"nobody@example.com","password":"not the password"}',
-        from: '127.0.0.7',
-      })
-    expect(await statuses(4, { api, from: '127.0.0.7' })).toEqual([400, 400, 400, 429])
-    expect((await logIn()).status).toBe(401)
-    expect((await logIn()).status).toBe(401)
-    expect((await logIn()).status).toBe(429)
+    const body = '{"email":"nobody@example.com","password":"not the password"}'
+    const logIn = async () => (await post('login', body, api, '127.0.0.7')).status
+    await expectLimited(api, '127.0.0.7', ['', '', '', ''])
+    expect([await logIn(), await logIn(), await logIn()]).toEqual([401, 401, 429])
   })
 })
 
-interface TestedBucket {
-  key: string
-  take(limit: number): Promise<unknown>
-  /** Takes tokens, and returns the expected error. */
-  refusal(limit: number): Promise<Problem>
-}
-
 describe('buckets in Redis', () => {
-  async function drain(buckets: Buckets, owner: string): Promise<number> {
-    for (let taken = 0; ; taken++) {
-      const refused = await buckets.take('sandbox_ops', owner).then(
-        () => false,
-        (error) => error.code === 'rate_limited',
-      )
-      if (refused) return taken
-    }
-  }
-
-  async function withBuckets(owner: string, use: (bucket: TestedBucket) => Promise<void>) {
+  async function withBuckets(use: (buckets: Buckets) => Promise<void>) {
     const context = openContext('api', { ...world.settings, logLevel: 'silent' })
     await new Promise((resolve) => context.redis.once('ready', resolve))
-    const buckets = new Buckets(context)
-    const key = `sandlot:bucket:sandbox_ops:${owner}`
-    try {
-      await use({
-        key,
-        take: (limit) => buckets.take('sandbox_ops', owner, limit),
-        refusal: (limit) =>
-          buckets.take('sandbox_ops', owner, limit).then(
-            () => expect.unreachable('the bucket had a token'),
-            (error) => error,
-          ),
-      })
-    } finally {
-      await context.close()
-    }
+    await use(new Buckets(context)).finally(() => context.close())
   }
+  const keyOf = (owner: string) => `sandlot:bucket:sandbox_ops:${owner}`
+  const refusalOf = async (taking: Promise<unknown>) => (await expectRefusal(taking)) as unknown as Problem
 
   test("returns the correct Retry-After delay after a bucket's limit is lowered", async () => {
-    await withBuckets('lowered', async ({ key, take, refusal }) => {
+    await withBuckets(async (buckets) => {
+      const take = (limit: number) => buckets.take('sandbox_ops', 'lowered', limit)
       for (let n = 0; n < 60; n++) await take(60)
-      const { retryAfterSeconds = 0 } = await refusal(1)
+      const { retryAfterSeconds = 0 } = await refusalOf(take(1))
       expect(retryAfterSeconds).toBeGreaterThan(0)
       expect(retryAfterSeconds).toBeLessThanOrEqual(60)
-      const [missing, us] = (await world.redis.get(key))!.split(' ')
-      await world.redis.set(key, `${missing} ${Number(us) - retryAfterSeconds * 1e6}`)
+      const [missing, us] = (await world.redis.get(keyOf('lowered')))!.split(' ')
+      await world.redis.set(keyOf('lowered'), `${missing} ${Number(us) - retryAfterSeconds * 1e6}`)
       expect(await take(1)).toMatchObject({ limit: 1, remaining: 0 })
     })
   })
 
   test('rate limit buckets still refill after the Redis clock steps back', async () => {
-    await withBuckets('back', async ({ key, take, refusal }) => {
+    await withBuckets(async (buckets) => {
+      const take = () => buckets.take('sandbox_ops', 'back', 60)
       // An empty bucket whose time is an hour in the future.
       const [seconds] = await world.redis.time()
-      await world.redis.set(key, `${60 * 60_000_000} ${(Number(seconds) + 3_600) * 1e6}`)
-      expect(await refusal(60)).toMatchObject({ code: 'rate_limited', retryAfterSeconds: 1 })
-      await world.eventually(() => take(60), 1_500)
+      await world.redis.set(keyOf('back'), `${60 * 60_000_000} ${(Number(seconds) + 3_600) * 1e6}`)
+      expect(await refusalOf(take())).toMatchObject({ code: 'rate_limited', retryAfterSeconds: 1 })
+      await world.eventually(take, 1_500)
     })
   })
 
   test.each([1, 7, 60, 120, 999])(
     'a bucket with a limit of %i per minute holds that many tokens and refills',
-    async (limit) => {
-      const rates = { ...world.settings.rates, sandbox_ops: limit }
-      const context = openContext('api', { ...world.settings, rates, logLevel: 'silent' })
-      await new Promise((resolve) => context.redis.once('ready', resolve))
-      try {
-        const buckets = new Buckets(context)
+    (limit) =>
+      withBuckets(async (buckets) => {
         const owner = `owner-${limit}`
+        const drain = async () => {
+          let taken = 0
+          while ((await codeOf(buckets.take('sandbox_ops', owner, limit))) === 'success') taken++
+          return taken
+        }
         const start = performance.now()
-        const first = await drain(buckets, owner)
+        const first = await drain()
         const movedMs = 1_500
         await moveClockOfRedis(world.redis, movedMs)
-        const second = await drain(buckets, owner)
-        const all = first + second
+        const all = first + (await drain())
         const ms = performance.now() - start + movedMs
         expect(first).toBeGreaterThanOrEqual(limit)
         expect(all).toBeLessThanOrEqual(limit + refilled(limit, ms))
         // The bucket was never full, so no refilled token was lost.
         expect(all).toBeGreaterThanOrEqual(limit + refilled(limit, movedMs))
         // An unused bucket expires when it is full again.
-        const ttl = await world.redis.pttl(`sandlot:bucket:sandbox_ops:${owner}`)
+        const ttl = await world.redis.pttl(keyOf(owner))
         expect(ttl).toBeGreaterThan(0)
         expect(ttl).toBeLessThanOrEqual(60_000)
-      } finally {
-        await context.close()
-      }
-    },
+      }),
   )
 })

@@ -1,12 +1,12 @@
-/** Writes during other writes or commands. file-pairs.ts tests every pair of operations. */
-import { createHash } from 'node:crypto'
+/** Writes during other writes or commands. file-pairs.test.ts tests every pair of operations. */
+import { hash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { describeOnEveryImageAtOnce } from '../support/drivers.ts'
 import { responseOf } from '../support/pairs.ts'
 import { rawFiles } from '../support/raw-files.ts'
 import { shareSandbox } from '../support/shared.ts'
 
-const sha256 = (bytes: string | Buffer) => createHash('sha256').update(bytes).digest('hex')
+const sha256 = (bytes: string | Buffer) => hash('sha256', bytes)
 
 describeOnEveryImageAtOnce('concurrent writes to a file', ({ driver, env }) => {
   const { world, alice, params, sh, countOf } = shareSandbox({ driver, env })

@@ -7,10 +7,11 @@ import { codesOf } from '../../api/http/responses.ts'
 import { type ErrorCode, errors } from '../../shared/contract/errors.ts'
 import { type EndpointName, endpoints } from '../../shared/contract/index.ts'
 import { limits } from '../../shared/contract/limits.ts'
-import { newExecId, newSandboxId } from '../../shared/data/ids.ts'
-import { type Account, type CallOptions, callAs, expectRefusal, Refusal } from '../support/account.ts'
+import { newExecId } from '../../shared/data/ids.ts'
+import { type Account, type CallOptions, callAs, codeOf, expectRefusal, Refusal } from '../support/account.ts'
 import { type RawRequest, send } from '../support/http.ts'
 import { startWorld, type World } from '../support/index.ts'
+import { insertSandbox } from '../support/rows.ts'
 import { takeAllProcesses } from '../support/sandbox-commands.ts'
 import { shareWorld } from '../support/shared.ts'
 
@@ -121,14 +122,7 @@ const triggers: Record<ErrorCode, Trigger> = {
     const params = await sandboxOf(alice)
     await takeAllProcesses(alice, params)
     const call = () => alice.call('execCommand', { params, body: { command: 'true' } })
-    await world.eventually(
-      () =>
-        call().then(
-          () => false,
-          () => true,
-        ),
-      30_000,
-    )
+    await world.eventually(async () => (await codeOf(call())) !== 'success', 30_000)
     return calling(alice, 'execCommand', { params, body: { command: 'true' } })
   },
   request_timeout: async () => ({ name: 'createApiKey', call: slowRequests!.slow }),
@@ -182,12 +176,7 @@ beforeAll(async () => {
   const slow = calling(alice, 'createApiKey', { headers, bytes }).call
 
   const bob = await idle.account()
-  const id = newSandboxId()
-  await idle.db.query(
-    `insert into sandbox (id, account_id, image, pod_name, created_at, expires_at)
-     values (?, ?, 'any', 'sbx-' || gen_random_uuid(), sandlot_now(), sandlot_now() + interval '1 hour')`,
-    [id, bob.id],
-  )
+  const id = await insertSandbox(idle, bob, { ready_at: null })
   const starting = calling(bob, 'execCommand', { params: { id }, body: { command: 'true' } }).call
   slowRequests = { slow, starting }
 })

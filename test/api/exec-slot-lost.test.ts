@@ -1,18 +1,15 @@
-import { pino } from 'pino'
 import { describe, expect, test } from 'vitest'
 import { podName } from '../../shared/data/ids.ts'
-import { openDriver } from '../../workers/drivers/open.ts'
 import { run, shell } from '../drivers/processes.ts'
 import { hasCluster } from '../support/cluster.ts'
+import { openWorldDriver } from '../support/drivers.ts'
 import { shareSandbox } from '../support/shared.ts'
 
 describe.skipIf(!hasCluster)('lost slots on a cluster', () => {
   const { world, params, sh } = shareSandbox({ driver: 'kubernetes', wire: true })
 
   test('a command whose slot is lost before the command starts runs exactly once, in another slot', async () => {
-    const [installation] = await world.db.query<{ id: string }>('select id from installation')
-    const log = pino({ level: 'silent' })
-    const driver = await openDriver({ settings: world.settings, installationId: installation!.id, log })
+    const driver = await openWorldDriver(world)
     const inPod = async (line: string) =>
       (await run(driver, { name: podName(params.id) }, shell(line))).stdout.trim().split('\n')
     const waiting = "grep -l '[I]FS= read' /proc/[0-9]*/cmdline | cut -d/ -f3"

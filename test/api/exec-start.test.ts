@@ -1,7 +1,6 @@
 /** The pid of a command, the reason why it never ran, and binary stdin and output. */
 import { expect, test } from 'vitest'
-import { withDefaults } from '../../api/exec/exit-status.ts'
-import { type ExecRequest, ExecResult } from '../../shared/contract/exec.ts'
+import type { ExecRequest } from '../../shared/contract/exec.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import { describeOnBothDriversAtOnce } from '../support/drivers.ts'
 import { readEvents } from '../support/events.ts'
@@ -132,16 +131,5 @@ describeOnBothDriversAtOnce('exec start', (driver) => {
     }
     expect(await exec({ command: ['cat'], stdin_base64: '' })).toMatchObject({ exit_code: 0, stdout: '' })
     expect(await exec({ command: ['cat'], stdin_base64: 'YQ==' })).toMatchObject({ stdout: 'a' })
-  })
-})
-
-test("fills in fields missing from an older worker's result", () => {
-  const earlier = { id: 'exec_1', status: 'exited', exit_code: 0, signal: null, stdout: '', stderr: '' }
-  const sizes = { stdout_bytes: 0, stderr_bytes: 0, truncated: false, lossy: false, duration_ms: 1 }
-  const result = { ...earlier, ...sizes, started_at: '2026-11-24T12:00:00.000Z', reason: null }
-  expect(ExecResult.safeParse(result).success).toBe(false)
-  expect(ExecResult.parse(withDefaults(result as never))).toMatchObject({
-    pid: null,
-    output_encoding: 'utf-8',
   })
 })

@@ -42,12 +42,6 @@ describeOnBothDriversAtOnce('exec', (driver) => {
     })
   })
 
-  test('running a missing program exits with 127, and running a folder exits with 126', async () => {
-    expect((await exec({ command: ['no-such-program'] })).exit_code).toBe(127)
-    expect((await exec({ command: ['exit', '3'] })).exit_code).toBe(127)
-    expect((await exec({ command: ['/etc'] })).exit_code).toBe(126)
-  })
-
   test.each([{}, { env: { NAME: 'value' } }])(
     'a command name that begins with a hyphen is not treated as an option (other request fields: %o)',
     async (more) => {
@@ -96,13 +90,9 @@ describeOnBothDriversAtOnce('exec', (driver) => {
     })
   })
 
-  test('a command reads its stdin to the end', async () => {
-    const text = 'ä'.repeat(500_000)
-    const { stdout } = await exec({ command: ['wc', '-c'], stdin: text })
-    expect(Number(stdout)).toBe(1_000_000)
+  test('a command without stdin reads an empty stdin', async () => {
     expect((await exec({ command: ['cat'] })).stdout).toBe('')
   })
-
   test('a command receives a large stdin with arbitrary characters unchanged', async () => {
     const stdin = `\0${'"\\/\b\f\n\r\t\u007fé語🎈'.repeat(20_000)}end`
     const { stdout } = await exec({ command: 'sha256sum', stdin, env: { A: 'b' } })
@@ -177,14 +167,5 @@ describeOnBothDriversAtOnce('exec', (driver) => {
     }, 10_000)
     await alice.call('destroySandbox', { params: { id: other.id } })
     expect((await running).body).toMatchObject({ status: 'killed', exit_code: null, stdout: 'up\n' })
-  })
-
-  test('when a worker dies, its running commands are reported as lost', async () => {
-    const running = alice.call('execCommand', { params, body: { command: 'touch here; sleep 60' } })
-    await world.eventually(async () => (await sh('test -e here')).exit_code === 0, 10_000)
-    await Promise.all(world.workers.map((worker) => worker.kill()))
-    expect((await running).body).toMatchObject({ status: 'lost', exit_code: null, signal: null })
-    await world.startWorker()
-    expect((await sh('echo back')).stdout).toBe('back\n')
   })
 })

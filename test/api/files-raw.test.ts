@@ -1,8 +1,10 @@
-import { createHash, randomBytes } from 'node:crypto'
+import { hash, randomBytes } from 'node:crypto'
 import { request } from 'node:http'
 import { expect, test } from 'vitest'
 import { ProblemDetails } from '../../shared/contract/endpoint.ts'
 import { describeOnEveryImage } from '../support/drivers.ts'
+import { isSoak } from '../support/eventually.ts'
+import { memoryOf, peakMemory } from '../support/memory.ts'
 import { rawFiles } from '../support/raw-files.ts'
 import { shareSandbox } from '../support/shared.ts'
 
@@ -19,7 +21,7 @@ describeOnEveryImage('raw files', ({ driver, env }) => {
 
   const { urlOf, authorized, get, put, passBothWays } = rawFiles({ world, alice, params })
   const sh = async (line: string) => (await inside.sh(line)).stdout
-  const sha256 = (bytes: string | Buffer) => createHash('sha256').update(bytes).digest('hex')
+  const sha256 = (bytes: string | Buffer) => hash('sha256', bytes)
 
   test('stores raw bytes and returns all or a range of them unchanged', async () => {
     const bytes = randomBytes(300_000)
@@ -83,6 +85,16 @@ describeOnEveryImage('raw files', ({ driver, env }) => {
 
   test.each(sizes)('stores and returns a file of %i bytes', async (size) => {
     await passBothWays(size)
+    await sh('rm big')
+  })
+
+  test.runIf(isSoak)("transferring more than 100 MB does not increase any process's memory use", async () => {
+    // V8 collects garbage late, so growth only has to stay far below the file size.
+    await passBothWays(64 * megabyte)
+    const processes = [...world.apis, ...world.workers]
+    const before = processes.map(memoryOf)
+    const peaks = await peakMemory(processes, () => passBothWays(112 * megabyte))
+    for (const [index, most] of peaks.entries()) expect(most - before[index]!).toBeLessThan(64 * megabyte)
     await sh('rm big')
   })
 })

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
 import type { CallOptions } from '../support/account.ts'
@@ -28,7 +28,7 @@ describeOnEveryImageAtOnce('changing and searching files', ({ driver, env }) => 
     const nameOf = (name?: string) => (name === 'UNKNOWN' ? null : name)
     return { uid: Number(uid), gid: Number(gid), owner: nameOf(owner), group: nameOf(group) }
   }
-  const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
+  const sha256 = (text: string) => hash('sha256', text)
 
   test("an edit replaces the only match and keeps the file's mode and other content", async () => {
     await create('edited', 'one\ntwo\nthree')

@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto'
+import { hash, randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
 import type { CallOptions } from '../support/account.ts'
@@ -12,19 +12,17 @@ describeOnBothDriversAtOnce('files', (driver) => {
     (await alice.call('createFile', { params, ...(body ? { body } : {}) })).body
   const view = async (query: CallOptions<'viewFile'>['query']) =>
     (await alice.call('viewFile', { params, ...(query ? { query } : {}) })).body
-  const sha256 = (bytes: string | Buffer) => createHash('sha256').update(bytes).digest('hex')
+  const sha256 = (bytes: string | Buffer) => hash('sha256', bytes)
 
-  test('creates a file and its parent folders', async () => {
-    const content = 'one\ntwo\nthree ä\n'
-    const facts = { path: '/workspace/a/b/c.txt', size: Buffer.byteLength(content), sha256: sha256(content) }
-    expect(await create({ path: 'a/b/c.txt', content })).toEqual(facts)
-    expect(await view({ path: '/workspace/a/b/c.txt' })).toEqual({
-      ...facts,
-      content,
-      encoding: 'utf-8',
-      total_lines: 3,
-      truncated: false,
-    })
+  test.each([
+    ['a file', 'a/b/c.txt', 'one\ntwo\nthree ä\n', 3],
+    ['an empty file', 'a/empty', '', 0],
+  ])('creates %s and its parent folders', async (_, name, content, total_lines) => {
+    const path = `/workspace/${name}`
+    const facts = { path, size: Buffer.byteLength(content), sha256: sha256(content) }
+    expect(await create({ path: name, content })).toEqual(facts)
+    const shown = { content, encoding: 'utf-8', total_lines, truncated: false }
+    expect(await view({ path })).toEqual({ ...facts, ...shown })
   })
 
   test('line numbers start at 1, whether or not the file ends with a newline', async () => {
@@ -84,16 +82,6 @@ describeOnBothDriversAtOnce('files', (driver) => {
       expect(await view({ path: `links/${name}` })).toMatchObject({ content: name })
       expect((await sh(`stat -L -c %a links/${name}`)).stdout).toBe('644\n')
     }
-  })
-
-  test('creates and returns an empty file', async () => {
-    await create({ path: 'empty', content: '' })
-    expect(await view({ path: 'empty' })).toMatchObject({
-      size: 0,
-      content: '',
-      total_lines: 0,
-      encoding: 'utf-8',
-    })
   })
 
   test('returns a specific error for each kind of path that cannot be read or written', async () => {

@@ -70,7 +70,7 @@ const stateless = (method: string, more: object, headers: Record<string, string>
   )
 
 describe('MCP protocol versions since 2026-07-28', () => {
-  test("a single request returns the server's capabilities", async () => {
+  test("a client gets the server's capabilities in one request, without a handshake", async () => {
     const { status, headers, text } = await stateless('server/discover', {}, {})
     expect(status).toBe(200)
     expect(headers['content-type']).toContain('application/json')

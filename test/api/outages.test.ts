@@ -9,22 +9,12 @@ import { describeConcurrently } from '../support/describe-concurrently.ts'
 import { readEvents } from '../support/events.ts'
 import { expectDurationBelow } from '../support/eventually.ts'
 import { installFullTriggers, setFull } from '../support/full-database.ts'
-import { send } from '../support/http.ts'
+import { readinessOf } from '../support/http.ts'
 import { type Process, startWorld, type World } from '../support/index.ts'
 import { sumUp } from '../support/metrics.ts'
 import { shareWorld } from '../support/shared.ts'
 
 const recoverMs = 5_000
-
-interface Readiness {
-  status: number
-  parts: Record<string, string>
-}
-
-async function readiness(api: Process): Promise<Readiness> {
-  const { status, text } = await send(`${api.internalUrl}/readyz`)
-  return { status, parts: JSON.parse(text).parts }
-}
 
 /** Returns the error of a request and the time it took. */
 async function refused(call: Promise<unknown>): Promise<Refusal & { ms: number }> {
@@ -44,7 +34,7 @@ const view = (account: Account) =>
 
 const notFound = { status: 404, code: 'not_found' }
 
-const isReady = (world: World) => async () => (await readiness(world.apis[0]!)).status === 200
+const isReady = (world: World) => async () => (await readinessOf(world.apis[0]!)).status === 200
 
 describeConcurrently('Redis', () => {
   const world = shareWorld()
@@ -61,7 +51,7 @@ describeConcurrently('Redis', () => {
         expectDurationBelow(refusal.ms, 2_000)
       }
       expect((await alice.call('getAccount')).status).toBe(200)
-      const { status, parts } = await readiness(world.apis[0]!)
+      const { status, parts } = await readinessOf(world.apis[0]!)
       expect(status).toBe(503)
       expect(parts).toMatchObject({ postgres: 'ok', redis: expect.not.stringMatching('^ok$') })
 
@@ -78,7 +68,7 @@ describeConcurrently('Redis', () => {
     const refusal = await refused(view(alice))
     expectUnavailable(refusal)
     expectDurationBelow(refusal.ms, 4_000)
-    expect((await readiness(world.apis[0]!)).parts.redis).not.toBe('ok')
+    expect((await readinessOf(world.apis[0]!)).parts.redis).not.toBe('ok')
     await world.plugs.redis.start()
     await world.eventually(async () => (await refused(view(alice))).status === 404, recoverMs)
   })
@@ -90,7 +80,7 @@ describeConcurrently('Redis', () => {
     const api = world.apis.indexOf(late)
     const call = () => alice.call('destroySandbox', { params: { id: `sbx_${'0'.repeat(26)}` }, api })
     expectUnavailable(await refused(call()))
-    expect((await readiness(late)).parts).toMatchObject({ postgres: 'ok' })
+    expect((await readinessOf(late)).parts).toMatchObject({ postgres: 'ok' })
     await world.plugs.redis.start()
     await world.eventually(async () => (await refused(call())).status === 404, recoverMs)
   })
@@ -114,19 +104,28 @@ describeConcurrently('Redis', () => {
     await world.eventually(failed, recoverMs)
     for (const call of [() => alice.call('createSandbox'), () => world.account()])
       expectUnavailable(await refused(call()))
-    expect((await readiness(world.apis[0]!)).parts.redis).toContain('MISCONF')
+    expect((await readinessOf(world.apis[0]!)).parts.redis).toContain('MISCONF')
     await world.redis.config('SET', 'save', '')
     rmdirSync(obstacle)
     await world.eventually(() => alice.call('createSandbox'), recoverMs)
   })
 
-  test('after Redis loses all data, rate limits start afresh and sandboxes keep running', async () => {
+  test('commands and sandboxes keep running after Redis loses all data', async () => {
     const alice = await world.account()
-    const { body } = await alice.call('createSandbox')
-    await world.redis.flushall()
+    const params = { id: (await alice.call('createSandbox')).body.id }
+    const body = { command: ['sleep', '663'], background: true }
+    const exec_id = (await alice.call('execCommand', { params, body })).body.id
+    // Longer than the API caches the worker registry.
+    for (const until = performance.now() + 700; performance.now() < until; ) await world.redis.flushall()
+    const [list, one] = await Promise.all([
+      alice.call('listExecs', { params }),
+      alice.call('getExec', { params: { ...params, exec_id } }),
+    ])
+    expect(list.body.data).toMatchObject([{ id: exec_id, status: 'running' }])
+    expect(one.body).toMatchObject({ id: exec_id, status: 'running' })
     // Workers announce themselves once a second. Until then, only cached registries contain them.
     await world.eventually(async () => (await world.redis.exists('sandlot:workers')) === 1, recoverMs)
-    const ran = await alice.call('execCommand', { params: { id: body.id }, body: { command: 'echo on' } })
+    const ran = await alice.call('execCommand', { params, body: { command: 'echo on' } })
     expect(ran.body.stdout).toBe('on\n')
   })
 
@@ -135,7 +134,7 @@ describeConcurrently('Redis', () => {
     const hasLogged = ({ lines }: Process) => lines.some(({ msg }) => msg.includes('Set it to noeviction'))
     await world.redis.config('SET', 'maxmemory-policy', 'allkeys-lru')
     for (const process of running) {
-      expect((await readiness(process)).parts.redis).toContain('Set it to noeviction')
+      expect((await readinessOf(process)).parts.redis).toContain('Set it to noeviction')
       await world.eventually(() => hasLogged(process), 12_000)
     }
     const starting = await world.startApi()
@@ -143,7 +142,7 @@ describeConcurrently('Redis', () => {
     expect(await starting.ended).toBe(2)
     expect(hasLogged(starting)).toBe(true)
     await world.redis.config('SET', 'maxmemory-policy', 'noeviction')
-    expect((await readiness(running[0]!)).parts).toMatchObject({ redis: 'ok' })
+    expect((await readinessOf(running[0]!)).parts).toMatchObject({ redis: 'ok' })
     expect(running.every((process) => process.isWell())).toBe(true)
   })
 })
@@ -170,7 +169,7 @@ describeConcurrently('PostgreSQL', () => {
         expectUnavailable(refusal)
         expectDurationBelow(refusal.ms, 4_000)
       }
-      const { status, parts } = await readiness(world.apis[0]!)
+      const { status, parts } = await readinessOf(world.apis[0]!)
       expect(status).toBe(503)
       expect(parts).toMatchObject({ redis: 'ok', postgres: expect.not.stringMatching('^ok$') })
 
@@ -190,11 +189,7 @@ describeConcurrently('PostgreSQL', () => {
     await setReadOnly('on')
     // A PostgreSQL backend reloads its settings when it is idle.
     const refusal = await world.eventually(
-      () =>
-        alice.call('createApiKey', { body: {} }).then(
-          () => undefined,
-          (error: Refusal) => error,
-        ),
+      () => expectRefusal(alice.call('createApiKey', { body: {} })).catch(() => undefined),
       recoverMs,
     )
     expectUnavailable(refusal)
@@ -221,7 +216,7 @@ describeConcurrently('PostgreSQL', () => {
     const refusal = await refused(alice.call('listApiKeys'))
     expectUnavailable(refusal)
     expectDurationBelow(refusal.ms, 15_000)
-    expect((await readiness(world.apis[0]!)).parts.postgres).toContain('no response')
+    expect((await readinessOf(world.apis[0]!)).parts.postgres).toContain('no response')
     await world.plugs.postgres!.start()
     await world.eventually(() => alice.call('listApiKeys'), recoverMs)
   })
@@ -232,7 +227,7 @@ describeConcurrently('PostgreSQL', () => {
     const late = await world.startApi()
     const api = world.apis.indexOf(late)
     expectUnavailable(await refused(alice.call('getAccount', { api })))
-    expect((await readiness(late)).parts).toMatchObject({ redis: 'ok' })
+    expect((await readinessOf(late)).parts).toMatchObject({ redis: 'ok' })
     await world.plugs.postgres!.start()
     await world.eventually(() => alice.call('getAccount', { api }), recoverMs)
   })
@@ -307,7 +302,7 @@ describeConcurrently('workers', () => {
     expectUnavailable(refusal)
     expect(refusal.problem.detail).toContain('worker')
     expect(await world.db.query('select from sandbox')).toEqual([])
-    const { status, parts } = await readiness(world.apis[0]!)
+    const { status, parts } = await readinessOf(world.apis[0]!)
     expect(status).toBe(503)
     expect(parts).toMatchObject({ postgres: 'ok', redis: 'ok', workers: 'no worker is running' })
     const urls = [world.apis[0]!.internalUrl]

@@ -3,8 +3,8 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Account } from '../support/account.ts'
-import { send } from '../support/http.ts'
-import { startWorld, type World } from '../support/index.ts'
+import { readinessOf } from '../support/http.ts'
+import { type Process, startWorld, type World } from '../support/index.ts'
 import { openRelay, type Relay } from '../support/relay.ts'
 import { openPostgresPair, type PostgresPair } from '../support/standby.ts'
 
@@ -41,8 +41,7 @@ test('database connections that stop responding are replaced', async () => {
   address.repair()
 })
 
-const postgresOf = async (internalUrl: string): Promise<string> =>
-  JSON.parse((await send(`${internalUrl}/readyz`)).text).parts.postgres
+const postgresOf = async (process: Process) => (await readinessOf(process)).parts.postgres
 
 const standby = expect.stringContaining('standby')
 
@@ -57,13 +56,13 @@ test('processes stop using a demoted primary, and no reported result is lost', a
     await pair.switchTo(server)
     const calls = [() => alice.call('listExecs', { params }), () => run('true'), () => world.account()]
     for (const call of calls) await expect(call()).rejects.toMatchObject({ status: 503, code: 'unavailable' })
-    for (const { internalUrl } of [...world.apis, ...world.workers])
-      expect(await postgresOf(internalUrl)).toEqual(standby)
+    for (const process of [...world.apis, ...world.workers])
+      expect(await postgresOf(process)).toEqual(standby)
 
     address.lead({ path: server.path })
     expect(await world.eventually(toldOf, recoverMs)).toContain(ran.id)
     await world.eventually(() => run('echo on'), recoverMs)
-    for (const { internalUrl } of [...world.apis, ...world.workers])
-      await world.eventually(async () => (await postgresOf(internalUrl)) === 'ok', recoverMs)
+    for (const process of [...world.apis, ...world.workers])
+      await world.eventually(async () => (await postgresOf(process)) === 'ok', recoverMs)
   }
 })

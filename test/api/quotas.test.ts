@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { newSandboxId } from '../../shared/data/ids.ts'
 import type { Account, Refusal } from '../support/account.ts'
 import { setClock } from '../support/clock.ts'
 import { startWorld } from '../support/index.ts'
+import { insertSandbox } from '../support/rows.ts'
 import { shareWorld } from '../support/shared.ts'
 
 const cap = 2
@@ -59,12 +59,8 @@ function overlap(spans: Span[]): number {
 /** Uses up part of a month by inserting an ended sandbox that ran for `ms`. */
 async function spend(accountId: string, until: Date, ms: number) {
   const started = new Date(until.getTime() - ms)
-  await world.db.query(
-    `insert into sandbox (id, account_id, image, pod_name, created_at, ready_at, expires_at, destroyed_at,
-                          destroy_reason, reaped_at)
-     values (?, ?, 'any', 'sbx-' || gen_random_uuid(), ?, ?, ?, ?, 'requested', ?)`,
-    [newSandboxId(), accountId, started, started, until, until, until],
-  )
+  const ended = { expires_at: until, destroyed_at: until, destroy_reason: 'requested', reaped_at: until }
+  await insertSandbox(world, { id: accountId }, { created_at: started, ready_at: started, ...ended })
 }
 
 test('concurrent creates through several API processes never exceed the concurrent sandbox limit', async () => {
@@ -233,7 +229,7 @@ describe('the monthly quota', () => {
     expect(await maxAtOnce()).toBe(cap)
   })
 
-  test('a sandbox that runs across the end of a month counts toward each month only for its time in that month', async () => {
+  test('a sandbox that spans a month boundary counts toward each month only for its time in that month', async () => {
     const alice = await world.account()
     await setClock(world.db, new Date(newYear - 2_000))
     const { body } = await alice.call('createSandbox')

@@ -5,7 +5,7 @@ import { inOrderFor, listWorkers } from '../../shared/rpc/worker-registry.ts'
 import type { Account } from '../support/account.ts'
 import { moveClockOfRedis } from '../support/clock.ts'
 import { openPair, type Pair } from '../support/failover.ts'
-import { send } from '../support/http.ts'
+import { readinessOf } from '../support/http.ts'
 import { type Process, startWorld, type World } from '../support/index.ts'
 import { openRelay, type Relay } from '../support/relay.ts'
 
@@ -33,14 +33,9 @@ afterAll(async () => {
   await way?.close()
 })
 
-async function readiness(process: Process) {
-  const { status, text } = await send(`${process.internalUrl}/readyz`)
-  return { status, redis: JSON.parse(text).parts.redis as string }
-}
-
 /** Uses everything that needs Redis: rate limits, jobs and notifications. */
 async function expectRecovery() {
-  const isReady = async (process: Process) => (await readiness(process)).status === 200
+  const isReady = async (process: Process) => (await readinessOf(process)).status === 200
   for (const process of [...world.apis, ...world.workers])
     await world.eventually(() => isReady(process), recoverMs)
   const { body } = await world.eventually(() => alice.call('createSandbox'), recoverMs)
@@ -58,7 +53,10 @@ test('after a Redis failover, all connections move to the new primary', async ()
   await expect(alice.call('createSandbox')).rejects.toMatchObject({ status: 503, code: 'unavailable' })
   await expect(world.account()).rejects.toMatchObject({ status: 503, code: 'unavailable' })
   for (const process of [...world.apis, ...world.workers])
-    expect(await readiness(process)).toMatchObject({ status: 503, redis: expect.not.stringMatching('^ok$') })
+    expect(await readinessOf(process)).toMatchObject({
+      status: 503,
+      parts: { redis: expect.not.stringMatching('^ok$') },
+    })
 
   pair.lead(second)
   await expectRecovery()

@@ -6,7 +6,7 @@ import type { Endpoint } from '../../shared/contract/endpoint.ts'
 import { endpoints } from '../../shared/contract/index.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import type { Account } from '../support/account.ts'
-import { type RawRequest, send } from '../support/http.ts'
+import { type RawAnswer, type RawRequest, send } from '../support/http.ts'
 import { shareWorld } from '../support/shared.ts'
 
 const world = shareWorld({ workers: 0 })
@@ -111,18 +111,22 @@ test('rejects a large body with an extreme compression ratio', async () => {
 
 test('requests with unknown API keys are rate-limited per address', async () => {
   const alice = await world.account()
-  const unknownKeys = Array.from({ length: 400 }, () => makeApiKey().raw)
   // Other tests use different addresses.
   const from = '127.0.6.1'
   const authenticate = (key: string, from: string) =>
     send(`${world.url()}/v1/account`, { headers: { authorization: `Bearer ${key}` }, from })
   // A different address, because the first lookup of a valid key also counts.
   expect((await authenticate(alice.key, '127.0.6.2')).status).toBe(200)
-  const answers = await Promise.all(unknownKeys.map((key) => authenticate(key, from)))
-  const statuses = new Set(answers.map(({ status }) => status))
-  expect([...statuses].sort()).toEqual([401, 429])
-  expect(answers.filter(({ status }) => status === 401).length).toBeGreaterThanOrEqual(300)
-  const refused = answers.find(({ status }) => status === 429)!
+  // The bucket refills while the requests are sent, so their number depends on the machine.
+  let accepted = 0
+  let refused: RawAnswer | undefined
+  while (!refused) {
+    const answers = await Promise.all(Array.from({ length: 100 }, () => authenticate(makeApiKey().raw, from)))
+    for (const { status } of answers) expect([401, 429]).toContain(status)
+    accepted += answers.filter(({ status }) => status === 401).length
+    refused = answers.find(({ status }) => status === 429)
+  }
+  expect(accepted).toBeGreaterThanOrEqual(300)
   expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0)
   expect(JSON.parse(refused.text).detail).toContain('This address has sent more than')
   expect((await authenticate(alice.key, from)).status).toBe(200)

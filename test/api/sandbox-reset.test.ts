@@ -1,4 +1,4 @@
-/** A reset ends all processes. ./sandbox-exhausted.ts tests resets at the process limit. */
+/** A reset ends all processes. ./sandbox-exhausted.test.ts tests resets at the process limit. */
 import { expect, test } from 'vitest'
 import { describeOnEveryImageAtOnce } from '../support/drivers.ts'
 import { shareSandbox } from '../support/shared.ts'

@@ -9,6 +9,7 @@ import { type Account, type CallOptions, callAs } from '../support/account.ts'
 import { describeOnBothDriversAtOnce } from '../support/drivers.ts'
 import { startWorld, type World } from '../support/index.ts'
 import { openAdmin } from '../support/namespace.ts'
+import { inside } from '../support/sandbox-commands.ts'
 
 describeOnBothDriversAtOnce('secrets', (driver) => {
   let world: World
@@ -90,12 +91,7 @@ describeOnBothDriversAtOnce('secrets', (driver) => {
     const bodies = [await streamed.text()]
     for (const kind of kinds) {
       const { body } = await alice.call('execCommand', { params, body: { command, ...kind } })
-      const one = { ...params, exec_id: body.id }
-      await world.eventually(
-        async () => (await alice.call('getExec', { params: one })).body.status === 'exited',
-        10_000,
-      )
-      bodies.push((await alice.call('getExec', { params: one })).body.stdout)
+      bodies.push((await inside(alice, params).waitForExit(body.id)).stdout)
       bodies.push(await (await fetch(`${path}/${body.id}/output?stream=stdout`, { headers })).text())
     }
     for (const text of bodies) {
@@ -193,7 +189,7 @@ describeOnBothDriversAtOnce('secrets', (driver) => {
       answers: answers.map((answer) => JSON.stringify(answer)),
       Postgres: await everythingInPostgres(),
       Redis: await everythingInRedis(),
-      logs: everythingLogged(),
+      logs: filesLike(/\.log$/),
       Kubernetes: driver === 'kubernetes' ? await everythingInKubernetes() : [],
     }
     const forms = [
@@ -239,19 +235,13 @@ describeOnBothDriversAtOnce('secrets', (driver) => {
     const keys = await world.redis.keys('*')
     const dumps = await Promise.all(keys.map((key) => world.redis.dumpBuffer(key)))
     // The append-only file also contains deleted data.
-    const data = readdirSync(world.folder, { recursive: true, encoding: 'utf8' }).filter((path) =>
-      /aof|rdb/.test(path),
-    )
-    const files = data.flatMap((path) => readIfFile(join(world.folder, path)))
-    return [...keys, ...dumps.map((dump) => dump?.toString('latin1') ?? ''), ...files]
+    return [...keys, ...dumps.map((dump) => dump?.toString('latin1') ?? ''), ...filesLike(/aof|rdb/)]
   }
 
-  function everythingLogged(): string[] {
-    const files = readdirSync(world.folder, { recursive: true, encoding: 'utf8' }).filter((path) =>
-      path.endsWith('.log'),
-    )
-    return files.flatMap((path) => readIfFile(join(world.folder, path)))
-  }
+  const filesLike = (name: RegExp): string[] =>
+    readdirSync(world.folder, { recursive: true, encoding: 'utf8' })
+      .filter((path) => name.test(path))
+      .flatMap((path) => readIfFile(join(world.folder, path)))
 
   /** All objects in the namespace, and the related cluster events. */
   async function everythingInKubernetes(): Promise<string[]> {
@@ -261,22 +251,12 @@ describeOnBothDriversAtOnce('secrets', (driver) => {
     const resources = (await api.getAPIResources()).resources.filter(
       ({ namespaced, verbs, name }) => namespaced && verbs.includes('list') && !name.includes('/'),
     )
-    const core = await Promise.all([
-      api.listNamespacedPod({ namespace }),
-      api.listNamespacedEvent({ namespace }),
-      api.listNamespacedConfigMap({ namespace }),
-      api.listNamespacedSecret({ namespace }),
-      api.listNamespacedServiceAccount({ namespace }),
-      api.listNamespacedService({ namespace }),
-      api.listNamespacedEndpoints({ namespace }),
-      api.listNamespacedPersistentVolumeClaim({ namespace }),
-      api.listNamespacedPodTemplate({ namespace }),
-      api.listNamespacedReplicationController({ namespace }),
-      api.listNamespacedResourceQuota({ namespace }),
-      api.listNamespacedLimitRange({ namespace }),
-    ])
-    // The list covers every kind in the core group.
-    expect(core).toHaveLength(resources.length)
+    const core = await Promise.all(
+      resources.map(({ kind }) => {
+        const list = `listNamespaced${kind}` as 'listNamespacedPod'
+        return api[list]({ namespace })
+      }),
+    )
     const others = [
       ['networking.k8s.io', 'v1', 'networkpolicies'],
       ['rbac.authorization.k8s.io', 'v1', 'roles'],

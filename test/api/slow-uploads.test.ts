@@ -4,7 +4,9 @@ import { describe, expect, test } from 'vitest'
 import { shareSandbox } from '../support/shared.ts'
 
 const preload = new URL('../support/short-requests.mjs', import.meta.url)
-const { world, alice, params, sh } = shareSandbox({ env: { NODE_OPTIONS: `--import=${preload}` } })
+const { world, alice, params, sh, waitForExit } = shareSandbox({
+  env: { NODE_OPTIONS: `--import=${preload}` },
+})
 
 const parts = 10
 async function* slowly() {
@@ -40,8 +42,6 @@ describe.concurrent('slow uploads', () => {
     const query = { eof: 'true' as const }
     const { body } = await alice.call('writeExecStdin', { params: ofExec, query, bytes: bytes() })
     expect(body).toEqual({ offset: whole.length, eof: true })
-    const result = async () => (await alice.call('getExec', { params: ofExec })).body
-    await world.eventually(async () => (await result()).status === 'exited', 10_000)
-    expect(await result()).toMatchObject({ exit_code: 0, stdout: whole })
+    expect(await waitForExit(started.body.id)).toMatchObject({ exit_code: 0, stdout: whole })
   })
 })

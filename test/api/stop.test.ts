@@ -1,7 +1,6 @@
 /** Requests that are still running 12 s after the API process received SIGTERM. */
 import { connect } from 'node:net'
 import { beforeAll, expect, test } from 'vitest'
-import { WebSocket } from 'ws'
 import { graceMs } from '../../scripts/supervisor/application.ts'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
 import { type Account, Refusal } from '../support/account.ts'
@@ -10,6 +9,7 @@ import { expectDurationBelow } from '../support/eventually.ts'
 import { send } from '../support/http.ts'
 import { toolCall } from '../support/mcp.ts'
 import { shareSandbox } from '../support/shared.ts'
+import { newWebSocket } from '../support/web-socket.ts'
 
 const { world, alice, params, sh } = shareSandbox({ apis: 2 })
 
@@ -141,8 +141,7 @@ test('closes the WebSocket of a terminal during shutdown', () => {
 
 async function openTerminal(account: Account): Promise<{ closed: Promise<number> }> {
   const { body } = await account.call('execCommand', { params, body: { command: ['sh'], tty: true } })
-  const url = `${world.url().replace('http', 'ws')}/v1/sandboxes/${params.id}/exec/${body.id}/attach`
-  const socket = new WebSocket(url, { headers: { authorization: `Bearer ${account.key}` } })
+  const socket = newWebSocket(world, account, `/v1/sandboxes/${params.id}/exec/${body.id}/attach`)
   const closed = new Promise<number>((resolve) => socket.on('close', resolve))
   socket.on('error', () => {})
   await new Promise((resolve) => socket.once('open', resolve))

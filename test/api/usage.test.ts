@@ -1,11 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { newSandboxId } from '../../shared/data/ids.ts'
 import { dropWarmPod, markReady } from '../../shared/data/sandbox-writes.ts'
 import { readUsage } from '../../shared/data/usage.ts'
 import type { Account } from '../support/account.ts'
 import { setClock } from '../support/clock.ts'
-import type { World } from '../support/index.ts'
+import { insertSandbox } from '../support/rows.ts'
 import { shareWorld } from '../support/shared.ts'
 
 const world = shareWorld({ workers: 0 })
@@ -64,7 +63,7 @@ test("the account's usage of the current UTC month includes running sandboxes", 
   const alice = await world.account()
   const bob = await world.account()
   const started = newYear - 10 * minute
-  await write(world, alice.id, [
+  await write(alice.id, [
     { created: started, ready: started + 5, destroyed: null, expires: started + 30 * minute },
   ])
   await setClock(world.db, new Date(newYear - 1))
@@ -84,7 +83,7 @@ test('a replaced warm pod is billed in the month in which it ran', async () => {
   const alice = await world.account()
   const ready = newYear - 10 * minute
   await setClock(world.db, new Date(ready))
-  await write(world, alice.id, [{ created: ready, ready, destroyed: null, expires: newYear + 60 * minute }])
+  await write(alice.id, [{ created: ready, ready, destroyed: null, expires: newYear + 60 * minute }])
   const [row] = await world.db.query<{ id: string }>(
     `update sandbox set claim = 'unused', pod_uid = 'first' where account_id = ? returning id`,
     [alice.id],
@@ -129,7 +128,7 @@ describe('usage by sandbox', () => {
         fc.integer({ min: 1, max: 5 }),
         async (lives, now, limit) => {
           await setClock(world.db, new Date(now))
-          await write(world, alice.id, lives)
+          await write(alice.id, lives)
           const { usage: shown } = (await alice.call('getAccount')).body
           for (const month of new Set([shown.month, '2026-12', '2027-01'])) {
             const pages = await readAll(alice, month, limit)
@@ -150,7 +149,7 @@ describe('usage by sandbox', () => {
     const alice = await world.account()
     const started = newYear + minute
     const running = { created: started, ready: started, destroyed: null, expires: started + 30 * minute }
-    await write(world, alice.id, [running, running, running])
+    await write(alice.id, [running, running, running])
     await setClock(world.db, new Date(started + 1000))
     const first = (await alice.call('getUsage', { query: { limit: 2 } })).body
     await setClock(world.db, new Date(started + 5000))
@@ -176,30 +175,25 @@ describe('usage by sandbox', () => {
   test("an account's usage does not include other accounts' usage", async () => {
     const [alice, bob] = [await world.account(), await world.account()]
     await setClock(world.db, new Date(newYear + minute))
-    await write(world, bob.id, [
-      { created: newYear, ready: newYear, destroyed: null, expires: newYear + minute },
-    ])
+    await write(bob.id, [{ created: newYear, ready: newYear, destroyed: null, expires: newYear + minute }])
     expect((await alice.call('getUsage')).body.data).toEqual([])
     expect((await bob.call('getUsage')).body.data).toMatchObject([{ milliseconds: minute, seconds: 60 }])
   })
 })
 
-async function write({ db }: World, accountId: string, lives: Life[]) {
-  await db.query('delete from sandbox where account_id = ?', [accountId])
+async function write(accountId: string, lives: Life[]) {
+  await world.db.query('delete from sandbox where account_id = ?', [accountId])
   const time = (ms: number | null) => (ms === null ? null : new Date(ms))
-  for (const { created, expires, ready, destroyed } of lives) {
-    await db.query(
-      `insert into sandbox (id, account_id, image, pod_name, created_at, expires_at, ready_at, destroyed_at, destroy_reason)
-       values (?, ?, 'any', 'sbx-' || gen_random_uuid(), ?, ?, ?, ?, ?)`,
-      [
-        newSandboxId(),
-        accountId,
-        time(created),
-        time(expires),
-        time(ready),
-        time(destroyed),
-        destroyed === null ? null : 'requested',
-      ],
+  for (const { created, expires, ready, destroyed } of lives)
+    await insertSandbox(
+      world,
+      { id: accountId },
+      {
+        created_at: time(created),
+        expires_at: time(expires),
+        ready_at: time(ready),
+        destroyed_at: time(destroyed),
+        destroy_reason: destroyed === null ? null : 'requested',
+      },
     )
-  }
 }

@@ -66,6 +66,13 @@ export async function expectRefusal(call: Promise<unknown>): Promise<Refusal> {
   throw new Error('the call succeeded')
 }
 
+/** Returns the error code of a request, or `success`. */
+export const codeOf = (call: Promise<unknown>): Promise<string> =>
+  call.then(
+    () => 'success',
+    (refusal: Pick<Refusal, 'code'>) => refusal.code,
+  )
+
 export interface NewAccount {
   email?: string
   password?: string

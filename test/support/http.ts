@@ -32,3 +32,9 @@ export function send(
     outgoing.end(body)
   })
 }
+
+/** Returns the status of a process's /readyz response, and the state of each component. */
+export async function readinessOf({ internalUrl }: { internalUrl: string }) {
+  const { status, text } = await send(`${internalUrl}/readyz`)
+  return { status, parts: JSON.parse(text).parts as Record<string, string> }
+}

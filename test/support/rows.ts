@@ -1,13 +1,26 @@
 import { newSandboxId } from '../../shared/data/ids.ts'
 import type { World } from './world.ts'
 
-/** Inserts an active sandbox without a pod. @returns the sandbox id */
-export async function insertSandbox({ db }: Pick<World, 'db'>, account: { id: string }): Promise<string> {
+/** SQL for the columns of an active sandbox without a pod. */
+const defaults = {
+  image: "'any'",
+  pod_name: "'sbx-' || gen_random_uuid()",
+  created_at: 'sandlot_now()',
+  ready_at: 'sandlot_now()',
+  expires_at: "sandlot_now() + interval '1 hour'",
+}
+
+/** @param columns values that replace the defaults @returns the sandbox id */
+export async function insertSandbox(
+  { db }: Pick<World, 'db'>,
+  account: { id: string },
+  columns: Record<string, unknown> = {},
+): Promise<string> {
   const id = newSandboxId()
-  await db.query(
-    `insert into sandbox (id, account_id, image, pod_name, created_at, ready_at, expires_at)
-     values (?, ?, 'any', 'sbx-' || gen_random_uuid(), sandlot_now(), sandlot_now(), sandlot_now() + interval '1 hour')`,
-    [id, account.id],
-  )
+  const given = { id, account_id: account.id, ...columns }
+  const unset = Object.entries(defaults).filter(([name]) => !(name in given))
+  const names = [...Object.keys(given), ...unset.map(([name]) => name)]
+  const values = [...Object.keys(given).map(() => '?'), ...unset.map(([, sql]) => sql)]
+  await db.query(`insert into sandbox (${names}) values (${values})`, Object.values(given))
   return id
 }
