@@ -88,7 +88,7 @@ function readPlace(text: string): Place | undefined {
   return session === undefined ? undefined : { session, path: path || '.' }
 }
 
-const localHint = (path: string): string => `For the local file ${JSON.stringify(path)}, write ./${path}`
+const localHint = (path: string): string => `For the local file ${JSON.stringify(path)}, use ./${path}`
 
 async function open({ api, output, session }: Invocation<object>, place: Place): Promise<RemotePath> {
   const id = await session(place.session || undefined).catch((error) => {
