@@ -18,7 +18,6 @@ reads a file, and always destroys the session. Exits with 0, or with the code of
   list: 'checks',
   handle: async (invocation) => {
     const { options, api, output, exitWith } = invocation
-    // Text is printed after each check, JSON at the end.
     const checks = startChecks((text) => output.json || output.result(undefined, `${text}\n`))
     const reached = await checkService(invocation, checks)
     if (reached && options.create) {
@@ -54,7 +53,7 @@ async function checkSettings({ settings }: Invocation<object>, { check }: Checks
     }),
     await check('key', () => describeKeys(settings)),
   ]
-  // The remaining checks do not need the file.
+  // The other checks work without the file.
   return results.slice(1).every((ok) => ok)
 }
 
@@ -74,9 +73,8 @@ async function describeKeys(settings: Settings): Promise<string> {
   const { value, source } = (await settings.findKey(address))!
   const { file } = settings
   // The settings check reports a broken file.
-  const others = (await settings.savedKeys().catch(() => [])).filter(
-    (key) => placeOfKey(key, file) !== source,
-  )
+  const saved = await settings.savedKeys().catch(() => [])
+  const others = saved.filter((key) => placeOfKey(key, file) !== source)
   const lines = others.map((key) => destinationOf(key, file))
   return [`${maskKey(value)} (${source}) is sent to ${address}`, ...lines].join('\n')
 }

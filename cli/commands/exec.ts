@@ -83,12 +83,11 @@ the command could not be run; 128+n terminated by signal n; 130 interrupted.`,
   fields: execFields,
   handle: async (invocation) => {
     const code = await execute(invocation)
-    if (code === notFound) await suggestSession(invocation)
+    const isNotFound = code === 127
+    if (isNotFound) await suggestSession(invocation)
     invocation.exitWith(code)
   },
 })
-
-const notFound = 127
 
 /** Suggests a corrected command line if the first word is a session's name or id, as in `docker exec`. */
 async function suggestSession({ args, api, output }: Invocation<Options>): Promise<void> {
@@ -111,13 +110,9 @@ async function execute(invocation: Invocation<Options>): Promise<number> {
   const input = (options.stdin ?? hasPipedInput()) ? new Input(process.stdin) : undefined
   if (!input && !options.background) noteNoTerminal(args, output.aside)
   const code = await runWithoutTerminal(invocation, remote, request, input)
-  if (input && options.stdin === undefined) {
-    noteSharedStdin(
-      input,
-      'Use -n to leave stdin untouched, as in a `while read` loop. Use -i to send stdin and hide this note.',
-      output.note,
-    )
-  }
+  const advice =
+    'Use -n to leave stdin untouched, as in a `while read` loop. Use -i to send stdin and hide this note.'
+  if (input && options.stdin === undefined) noteSharedStdin(input, advice, output.note)
   return code
 }
 

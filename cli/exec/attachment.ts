@@ -42,7 +42,6 @@ export class ShownOutput {
     this.received = { stdout: 0, stderr: 0 }
   }
 
-  /** Returns the bytes that have not been shown yet, and marks them as shown. */
   unseen(stream: keyof OutputOffset, bytes: Buffer): Buffer {
     const before = this.shown[stream] - this.received[stream]
     this.advance(stream, bytes.length)
@@ -131,7 +130,7 @@ function takeTerminal(
     send({ type: 'resize', rows: rows > 1 ? rows - 1 : 2, columns })
     drawing = setTimeout(onResize, drawMs)
   } else {
-    // The size may have changed since the command was started.
+    // The size may have changed since the start of the command.
     onResize()
   }
   return restore

@@ -37,10 +37,7 @@ export function createRemote(api: Api, id: string) {
     launch: ({ grace_ms: _, ...body }: ExecRequest) => launch(body),
     /** Starts a command that is killed if no client is attached for its grace period. */
     launchFollowed: (body: ExecRequest) => launch(withGrace(body)),
-    /**
-     * Returns a function that starts a command and opens its event stream. Later calls open the stream of the
-     * same command.
-     */
+    /** Returns a function that starts a command and opens its event stream. Later calls reopen the stream. */
     streaming(body: ExecRequest): () => Promise<OpenExchange> {
       const request = execRequest(withGrace(body))
       const headers = { ...request.headers, accept: 'text/event-stream' }
@@ -55,7 +52,6 @@ export function createRemote(api: Api, id: string) {
         },
         timeoutMs: startMs,
       }),
-    /** Returns the number of bytes printed so far on each stream. */
     async printedSoFar(execId: string): Promise<OutputOffset> {
       const lengths = [lengthOf(api, one(execId), 'stdout'), lengthOf(api, one(execId), 'stderr')] as const
       const [stdout, stderr] = await Promise.all(lengths)

@@ -1,4 +1,3 @@
-/** Connects this terminal for `exec -it` and `attach`, and reconnects after failures. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ExecOutcome } from '../../shared/contract/exec.ts'
 import { shellLine } from '../../shared/contract/shell-words.ts'
@@ -22,8 +21,7 @@ interface TerminalOptions {
 }
 
 /**
- * Attaches the local terminal until the command exits or the user detaches.
- * Restores the terminal while disconnected, and does not repeat output after reconnecting.
+ * Attaches the local terminal until the command exits or the user detaches. Reconnects after failures.
  * @throws {CliError} if the retry budget is used up
  */
 export async function attachTerminal(

@@ -34,10 +34,7 @@ export async function printFile(source: RemotePath, shown: Shown = {}): Promise<
   }
 }
 
-/**
- * Downloads a file. Replaces the local file atomically and sets its mode, or writes to a pipe or device.
- * @throws {CliError} `failed` if the local path cannot be written, or the service's error
- */
+/** Replaces the local file atomically and sets its mode, or writes to a pipe or device. */
 export async function saveFile(source: RemotePath, local: string) {
   try {
     const { path, kind } = resolveTarget(local)

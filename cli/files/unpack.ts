@@ -1,6 +1,6 @@
 /**
- * Unpacks an untrusted archive, and never writes outside the local folder.
- * Each file has a temporary name until it is complete. Names are latin1 strings, one character per byte.
+ * Unpacks an untrusted archive, and never writes outside the local folder. Names are latin1 strings, one
+ * character per byte.
  */
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -191,7 +191,6 @@ class Target {
     }
   }
 
-  /** Returns a temporary path next to the entry. */
   private prepare(path: string[]): Buffer {
     if (path.length === 0) throw new Error('has the name of the folder itself but is not a folder')
     const folder = path.slice(0, -1)

@@ -14,7 +14,7 @@ export interface UploadOptions {
   mode?: string | undefined
   keepsMode?: boolean
   overwrite?: boolean
-  /** Expected SHA-256 of the existing file. A file with a different hash is not replaced. */
+  /** Expected SHA-256 of the existing file. */
   ifMatch?: string | undefined
 }
 

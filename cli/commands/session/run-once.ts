@@ -16,10 +16,7 @@ import { runStreaming } from '../../exec/stream.ts'
 export interface Creation {
   /** Creates the session. With --wait, waits while a quota or a rate limit is exceeded. */
   create(): Promise<Reply<'createSandbox'>>
-  /**
-   * Returns the session, or undefined if no session was created. Repeats the create request if its response
-   * was lost.
-   */
+  /** Returns the session if one was created. Repeats the create request if its response was lost. */
   find(): Promise<Reply<'createSandbox'> | undefined>
 }
 
@@ -49,10 +46,8 @@ export async function runOnce(
     })
     if (output.json) output.result({ sandbox_id: id, ...(await remote.get(ended.id)) }, '')
     else noteExitStatus(ended, output.note)
-    if (input) {
-      const advice = 'Use </dev/null to leave stdin untouched, as in a `while read` loop.'
-      noteSharedStdin(input, advice, output.note)
-    }
+    const advice = 'Use </dev/null to leave stdin untouched, as in a `while read` loop.'
+    if (input) noteSharedStdin(input, advice, output.note)
     return exitCodeOf(ended)
   } finally {
     await destroyOnce()
