@@ -21,7 +21,7 @@ export const terminalSize = () => {
 }
 
 /** State of a command's terminal across connections. */
-export interface TerminalState {
+interface TerminalState {
   shown: ShownOutput
   modes: ScreenModes
   /** Whether a client has attached before, so that the program has already drawn its screen. */

@@ -9,7 +9,7 @@ import { openPipeForReading, resolveTarget } from './local-file.ts'
 /** Timeout of an upload in milliseconds, equal to the maximum TTL of a session. */
 const timeoutMs = 24 * 60 * 60 * 1000
 
-export interface UploadOptions {
+interface UploadOptions {
   /** Octal mode. Default: the local file's mode if `keepsMode` is true, or else the service's default. */
   mode?: string | undefined
   keepsMode?: boolean
