@@ -1,4 +1,4 @@
-/** Maps commands from other tools to the equivalent commands of this client. */
+/** Commands of other tools, with the equivalent commands of this client. */
 export const commandSynonyms: Record<string, string> = {
   sessions: 'session ls',
   sandboxes: 'session ls',

@@ -26,9 +26,7 @@ export const define: Define = (command, _exitWith, describeProgram) => {
     })
 }
 
-/**
- * Returns one candidate per line, followed by a directive for the script. Returns an empty string on error.
- */
+/** Returns one candidate per line, then a directive for the script. Returns an empty string on error. */
 async function answer(command: Command, commands: CommandTree): Promise<string> {
   const { line, breaks, type } = command.opts<Options>()
   try {

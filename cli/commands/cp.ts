@@ -68,17 +68,16 @@ async function copy(invocation: Invocation<object>, source: string, target: stri
     const { target: path, ...rest } = await send(source, await open(invocation, to))
     return { target: `${to.session}:${path}`, ...rest }
   }
-  // A file name with a colon is read as SESSION:PATH.
   const local = [source, target].find((path) => readPlace(path)?.session)
   throw new CliError('usage', 'One path must be local, and the other path must be in a session.', {
     hint:
       local === undefined
-        ? 'Write SESSION:PATH for the path in the session, or :PATH for the default session.'
+        ? 'Use SESSION:PATH for a path in a session, or :PATH for a path in the default session.'
         : localHint(local),
   })
 }
 
-/** A path in a session. `session` is an id, a name, or empty for the default session. */
+/** A path in a session. An empty `session` means the default session. */
 interface Place {
   session: string
   path: string
@@ -89,7 +88,7 @@ function readPlace(text: string): Place | undefined {
   return session === undefined ? undefined : { session, path: path || '.' }
 }
 
-const localHint = (path: string): string => `For the local file ${JSON.stringify(path)}, write ./${path}`
+const localHint = (path: string): string => `For the local file ${JSON.stringify(path)}, use ./${path}`
 
 async function open({ api, output, session }: Invocation<object>, place: Place): Promise<RemotePath> {
   const id = await session(place.session || undefined).catch((error) => {

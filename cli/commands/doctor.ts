@@ -8,13 +8,7 @@ import { destinationOf, maskKey, placeOfKey } from '../core/saved-keys.ts'
 import type { Settings } from '../core/settings.ts'
 import { version } from '../core/version.ts'
 
-interface Options {
-  create: boolean
-}
-
-const skewMs = 30_000
-
-export const define = defineCommand<Options>({
+export const define = defineCommand<{ create: boolean }>({
   declare: (command) => command.option('--no-create', 'skip the checks that create a session'),
   notes: `
 Checks the settings, the connection, the key and the clock. Then it creates a session, runs a command in it, writes and
@@ -24,7 +18,6 @@ reads a file, and always destroys the session. Exits with 0, or with the code of
   list: 'checks',
   handle: async (invocation) => {
     const { options, api, output, exitWith } = invocation
-    // Text is printed after each check, JSON at the end.
     const checks = startChecks((text) => output.json || output.result(undefined, `${text}\n`))
     const reached = await checkService(invocation, checks)
     if (reached && options.create) {
@@ -38,7 +31,7 @@ reads a file, and always destroys the session. Exits with 0, or with the code of
 })
 
 /** Runs the checks that do not require a session. Returns whether the service accepts requests. */
-async function checkService(invocation: Invocation<Options>, checks: Checks): Promise<boolean> {
+async function checkService(invocation: Invocation<object>, checks: Checks): Promise<boolean> {
   if (!(await checkSettings(invocation, checks))) return false
   const { settings, api } = invocation
   const { checkConnectivity } = await import('../doctor/connectivity.ts')
@@ -51,7 +44,7 @@ async function checkService(invocation: Invocation<Options>, checks: Checks): Pr
   return isSandlot && (await checkKey(invocation, checks))
 }
 
-async function checkSettings({ settings }: Invocation<Options>, { check }: Checks): Promise<boolean> {
+async function checkSettings({ settings }: Invocation<object>, { check }: Checks): Promise<boolean> {
   const results = [
     await check('settings', () => describeFile(settings)),
     await check('address', async () => {
@@ -60,11 +53,10 @@ async function checkSettings({ settings }: Invocation<Options>, { check }: Check
     }),
     await check('key', () => describeKeys(settings)),
   ]
-  // The remaining checks do not need the file.
+  // The other checks work without the file.
   return results.slice(1).every((ok) => ok)
 }
 
-/** @throws {CliError} if the settings file is broken or readable by other users */
 async function describeFile(settings: Settings): Promise<string> {
   const { file, location } = settings
   if (await settings.isExposed()) {
@@ -75,21 +67,19 @@ async function describeFile(settings: Settings): Promise<string> {
   return existsSync(file) ? location : `${file} does not exist`
 }
 
-/** Describes the key in use and all other saved keys, with their addresses. */
 async function describeKeys(settings: Settings): Promise<string> {
   const address = await settings.baseUrl()
   await settings.apiKey(address)
   const { value, source } = (await settings.findKey(address))!
   const { file } = settings
   // The settings check reports a broken file.
-  const others = (await settings.savedKeys().catch(() => [])).filter(
-    (key) => placeOfKey(key, file) !== source,
-  )
-  const lines = others.map((key) => `${destinationOf(key, file)}`)
+  const saved = await settings.savedKeys().catch(() => [])
+  const others = saved.filter((key) => placeOfKey(key, file) !== source)
+  const lines = others.map((key) => destinationOf(key, file))
   return [`${maskKey(value)} (${source}) is sent to ${address}`, ...lines].join('\n')
 }
 
-async function checkKey({ api }: Invocation<Options>, { check }: Checks): Promise<boolean> {
+async function checkKey({ api }: Invocation<object>, { check }: Checks): Promise<boolean> {
   let date: string | undefined
   let middle = 0
   const isGood = await check('account', async () => {
@@ -111,7 +101,7 @@ function describeSkew(date: string | undefined, now: number): string {
   // The header has whole seconds, so on average it is half a second behind.
   const ahead = now - (Date.parse(date ?? '') + 500)
   if (Number.isNaN(ahead)) return 'the service sends no Date header'
-  if (Math.abs(ahead) <= skewMs) return 'this machine and the service agree'
+  if (Math.abs(ahead) <= 30_000) return 'this machine and the service agree'
   const words = `${Math.round(Math.abs(ahead) / 1000)} s ${ahead > 0 ? 'ahead of' : 'behind'}`
   throw new CliError('failed', `This machine's clock is ${words} the service's clock.`, {
     hint: 'Synchronize the clock, preferably with NTP. Until then, displayed times are wrong.',

@@ -8,12 +8,12 @@ import { listActive } from '../core/session.ts'
 import { execFields } from '../core/shapes.ts'
 import { readDetachKeys } from '../exec/detach-keys.ts'
 import { exitCodeOf, finish } from '../exec/exit-status.ts'
-import { Input } from '../exec/input.ts'
+import { sendInput } from '../exec/feed.ts'
+import { Input, noteSharedStdin } from '../exec/input.ts'
 import { addDetachKeys, requireTerminal, stayAttached } from '../exec/on-terminal.ts'
 import { print } from '../exec/print.ts'
 import { createRemote, type Remote } from '../exec/remote.ts'
-import { noteSharedStdin } from '../exec/shared-stdin.ts'
-import { runStreaming, sendInput } from '../exec/stream.ts'
+import { runStreaming } from '../exec/stream.ts'
 
 interface Options {
   shell?: string
@@ -22,19 +22,15 @@ interface Options {
   timeout?: string
   grace?: string
   reveal?: boolean
-  /** Whether to send stdin. By default, stdin is sent if it is a pipe or a file. */
   stdin?: boolean
   tty?: boolean
   background?: boolean
   detachKeys: string
 }
 
-/** Programs that are interactive when started without arguments. */
 const interactivePrograms = /^(?:.*\/)?(?:(?:ba|da|a|z|fi)?sh|python3?|node|irb|psql)$/
 
-/**
- * Limits for sending stdin within the request, in bytes and milliseconds. Larger or slower input is streamed.
- */
+/** Limits for sending stdin within the request, in bytes and milliseconds. Other input is streamed. */
 const inline = { bytes: 64 * 1024, ms: 50 }
 
 export const define = defineCommand<Options>({
@@ -87,12 +83,11 @@ the command could not be run; 128+n terminated by signal n; 130 interrupted.`,
   fields: execFields,
   handle: async (invocation) => {
     const code = await execute(invocation)
-    if (code === notFound) await suggestSession(invocation)
+    const isNotFound = code === 127
+    if (isNotFound) await suggestSession(invocation)
     invocation.exitWith(code)
   },
 })
-
-const notFound = 127
 
 /** Suggests a corrected command line if the first word is a session's name or id, as in `docker exec`. */
 async function suggestSession({ args, api, output }: Invocation<Options>): Promise<void> {
@@ -115,11 +110,9 @@ async function execute(invocation: Invocation<Options>): Promise<number> {
   const input = (options.stdin ?? hasPipedInput()) ? new Input(process.stdin) : undefined
   if (!input && !options.background) noteNoTerminal(args, output.aside)
   const code = await runWithoutTerminal(invocation, remote, request, input)
-  if (input && options.stdin === undefined) {
-    const advice =
-      'Use -n to leave stdin untouched, as in a `while read` loop. Use -i to send stdin and hide this note.'
-    noteSharedStdin(input, advice, output.note)
-  }
+  const advice =
+    'Use -n to leave stdin untouched, as in a `while read` loop. Use -i to send stdin and hide this note.'
+  if (input && options.stdin === undefined) noteSharedStdin(input, advice, output.note)
   return code
 }
 
@@ -131,7 +124,8 @@ async function runWithoutTerminal(
 ): Promise<number> {
   const { options, output } = invocation
   if (options.background) return await leaveRunning(invocation, remote, request, input)
-  const stdin = await readInline(input)
+  const bytes = await input?.whole(inline.bytes, inline.ms)
+  const stdin = bytes && decodeUtf8(bytes)
   const feeding = stdin === undefined ? input : undefined
   const body = { ...request, stdin }
   const streaming = { remote, request: body, input: feeding, note: output.note }
@@ -141,7 +135,6 @@ async function runWithoutTerminal(
   return exitCodeOf(result)
 }
 
-/** @throws {CliError} `usage` if options conflict with -t, or if there is no terminal */
 function requireTerminalOptions({ background, detachKeys }: Options): void {
   if (background) {
     throw new CliError('usage', '-t and --background are mutually exclusive.', {
@@ -204,10 +197,4 @@ async function leaveRunning(
   if (input) await sendInput(remote, result.id, input, output.note)
   else await remote.endStdin(result.id, 0).catch(() => {})
   return exitCodes.done
-}
-
-/** Returns a short input as text, or undefined if the input must be streamed. */
-async function readInline(input: Input | undefined): Promise<string | undefined> {
-  const bytes = await input?.whole(inline.bytes, inline.ms)
-  return bytes && decodeUtf8(bytes)
 }

@@ -8,14 +8,6 @@ import { readExecId } from '../exec/exec-id.ts'
 import { describeExit } from '../exec/exit-status.ts'
 import { createRemote, type Remote, type Signal } from '../exec/remote.ts'
 
-/**
- * Maximum time to wait for the exit status, in milliseconds. `ending` applies to KILL, and to TERM, which the
- * service follows with KILL.
- */
-const waitMs = { ending: 10_000, other: 1_000 }
-/** Delay before the second poll, in milliseconds. The delay doubles after each further poll. */
-const pauseMs = 25
-
 export const define = defineCommand<{ signal: string }>({
   declare: (command) =>
     addSessionOption(command)
@@ -37,7 +29,7 @@ To run the program kill in a session, use \`sandlot exec kill\`.`,
   },
 })
 
-/** Returns the signal's name without the SIG prefix. The service rejects unknown names. */
+/** Returns a name without the SIG prefix. The service rejects unknown names. */
 function readSignal(text: string): Signal {
   const byNumber = Object.entries(constants.signals).find(([, number]) => String(number) === text)?.[0]
   return (byNumber ?? text.toUpperCase()).replace(/^SIG/, '') as Signal
@@ -55,12 +47,13 @@ async function stop(remote: Remote, execId: string, signal: Signal): Promise<Exe
     const words = ended ? `${execId} has already ended: ${describeExit(ended)}.` : message
     throw new CliError(error.code, words, { details })
   }
-  const maxMs = signal === 'TERM' || signal === 'KILL' ? waitMs.ending : waitMs.other
+  // The service follows TERM with KILL.
+  const maxMs = signal === 'TERM' || signal === 'KILL' ? 10_000 : 1_000
   const until = performance.now() + maxMs
-  for (let pause = pauseMs; ; pause *= 2) {
+  for (let pauseMs = 25; ; pauseMs *= 2) {
     const ended = await remote.get(execId)
     const leftMs = until - performance.now()
     if (ended.status !== 'running' || leftMs <= 0) return ended
-    await sleep(Math.min(pause, leftMs))
+    await sleep(Math.min(pauseMs, leftMs))
   }
 }

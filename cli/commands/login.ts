@@ -39,7 +39,8 @@ is already saved. \`sandlot signup\` creates an account.`,
 
     const login = savedLogin(session)
     const former = keyIn(before)
-    const isKept = isSameService(former?.address, base_url) && (await opens(invocation, former!, account))
+    const isKept =
+      isSameService(former?.address, base_url) && (await isValidFor(invocation, former!, account))
     const keep = (saved: SavedTable) =>
       isSameAccount(saved, before) ? { ...login, base_url, api_key_url: undefined } : undefined
     const kept = isKept ? await settings.save(keep) : undefined
@@ -68,8 +69,7 @@ is already saved. \`sandlot signup\` creates an account.`,
   },
 })
 
-/** True if a saved key is valid and belongs to this account. */
-async function opens(
+async function isValidFor(
   { trace }: Pick<Invocation<object>, 'trace'>,
   { key, address }: SavedKey,
   { id }: Reply<'logIn'>['account'],

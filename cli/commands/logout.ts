@@ -2,14 +2,14 @@ import { shellLine } from '../../shared/contract/shell-words.ts'
 import { createApi } from '../core/api.ts'
 import { defineCommand, type Invocation } from '../core/command.ts'
 import { describeError, exitCodes } from '../core/errors.ts'
-import { describeProfile, isSameAccount, keyIn, type SavedKey } from '../core/saved-keys.ts'
+import { describeProfile, keyIn, type SavedKey } from '../core/saved-keys.ts'
 import { noAccount, readKey, Settings } from '../core/settings.ts'
 
 interface FormerKey {
-  /** Null if the service did not return the key's id. */
+  /** Null if the service did not return the id. */
   id: string | null
   last_four: string
-  /** Whether the key is still valid, or null if unknown. */
+  /** Null if it is unknown whether the key is still valid. */
   works: boolean | null
 }
 
@@ -20,7 +20,11 @@ kept. The key remains valid until it is revoked; logout prints the command that 
   examples: ['sandlot logout', 'sandlot logout --profile work'],
   fields: ['logged_out', 'api_key', 'file', 'profile'],
   handle: async ({ settings, trace, output }) => {
-    const { logged_out, key } = await forget(settings, trace)
+    const { api_key, token } = await settings.saved()
+    const logged_out = api_key !== undefined || token !== undefined
+    const removed = logged_out ? await settings.save({ ...noAccount, api_key: undefined }) : undefined
+    const former = removed && keyIn(removed)
+    const key = former === undefined ? null : await lookUp(former, trace)
     const { file, profile = null } = settings
     output.result({ logged_out, api_key: key, file, profile }, '')
     output.aside(logged_out ? `Removed from ${settings.location}` : 'No login or API key is saved.')
@@ -30,26 +34,6 @@ kept. The key remains valid until it is revoked; logout prints the command that 
   },
 })
 
-/**
- * Removes the saved login and key, and returns the key. Retries if another process saves a different key in
- * the meantime.
- */
-async function forget(settings: Settings, trace: Invocation<object>['trace']) {
-  for (;;) {
-    const saved = await settings.saved()
-    const former = keyIn(saved)
-    const key = former === undefined ? null : await lookUp(former, trace)
-    if (saved.api_key === undefined && saved.token === undefined) return { logged_out: false, key }
-    const forgotten = await settings.save((now) =>
-      isSameAccount(now, saved) && now.token === saved.token
-        ? { ...noAccount, api_key: undefined }
-        : undefined,
-    )
-    if (forgotten !== undefined) return { logged_out: true, key }
-  }
-}
-
-/** Looks up a key's id at the address saved with the key. */
 async function lookUp(
   { key: apiKey, address: url }: SavedKey,
   trace: Invocation<object>['trace'],

@@ -45,7 +45,7 @@ number of bytes that are no longer stored is reported on stderr. --json prints t
   },
 })
 
-/** Prints a command's output. Returns the exit status, or undefined if the command is still running. */
+/** Returns the exit status, or undefined if the command is still running. */
 async function printOutput(
   { options, output }: Invocation<Options & CommonOptions>,
   remote: Remote,
@@ -67,25 +67,20 @@ async function printOutput(
       if (!output.json && (event.event === 'stdout' || event.event === 'stderr'))
         await replay.print(event.event, bytesOf(event.data))
       offset = offsetOf(event.id)
-      if (end && hasReached(offset, end)) return undefined
+      if (end && offset.stdout >= end.stdout && offset.stderr >= end.stderr) return undefined
     }
   } catch (error) {
     if (!isGone(error)) throw explainLostConnection(error, retry, remote, id)
     const ended = await remote.get(id)
-    noteMissing(
-      {
-        stdout_bytes: ended.stdout_bytes - offset.stdout,
-        stderr_bytes: ended.stderr_bytes - offset.stderr,
-      },
-      output.note,
-    )
+    const stdout_bytes = ended.stdout_bytes - offset.stdout
+    const stderr_bytes = ended.stderr_bytes - offset.stderr
+    noteMissing({ stdout_bytes, stderr_bytes }, output.note)
     return ended
   } finally {
     await replay.flush()
   }
 }
 
-/** Adds to a network error how long the client was disconnected, and a hint. */
 function explainLostConnection(
   error: unknown,
   { disconnectedMs }: RetryPolicy,
@@ -99,6 +94,3 @@ function explainLostConnection(
     `The command may still be running. To follow it again, use \`${shellLine('sandlot', 'logs', '-f', '-s', sessionId, execId)}\`.`,
   )
 }
-
-const hasReached = (offset: OutputOffset, end: OutputOffset): boolean =>
-  offset.stdout >= end.stdout && offset.stderr >= end.stderr

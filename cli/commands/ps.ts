@@ -7,7 +7,7 @@ import {
 } from '../core/command.ts'
 import { execSummaryFields } from '../core/shapes.ts'
 import { showTime } from '../core/times.ts'
-import { isRunning, listCommands } from '../exec/list.ts'
+import { isRunning, listCommands } from '../exec/exec-id.ts'
 import { marked } from '../files/tar-commands.ts'
 
 export const define = defineCommand<PageOptions & { running?: boolean }>({

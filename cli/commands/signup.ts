@@ -3,7 +3,6 @@ import { defineCommand } from '../core/command.ts'
 import { addCredentialOptions, type CredentialOptions, readNewCredentials } from '../core/credentials.ts'
 import { fields } from '../core/output.ts'
 import { describeReplacedKey, keyIn, type SavedKey } from '../core/saved-keys.ts'
-import type { Settings } from '../core/settings.ts'
 import { signUp } from '../core/sign-up.ts'
 
 export const define = defineCommand<CredentialOptions>({
@@ -47,23 +46,12 @@ continue.`,
         saved: settings.file,
       }),
     )
-    output.aside(nextStep(settings))
+    output.aside(`Next: ${settings.ownCall()} session create`)
+    if (!settings.isOnPath()) output.aside('`npm install -g ./cli` in the clone adds sandlot to the PATH.')
   },
 })
 
 function loginHint({ address }: SavedKey): string {
   const url = address === undefined ? '' : ` --url ${shellWord(address)}`
   return `To switch back to the previous account, run \`sandlot login${url}\`. Use --profile NAME to keep both accounts.`
-}
-
-/**
- * Returns the command to run next. Depending on the installation, the command starts with `sandlot`, `npx
- * sandlot` or `node`.
- */
-function nextStep(settings: Settings): string {
-  const next = `Next: ${settings.ownCall()} session create`
-  return settings.isOnPath()
-    ? next
-    : `${next}
-\`npm install -g ./cli\` in the clone adds sandlot to the PATH.`
 }

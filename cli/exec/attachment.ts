@@ -1,20 +1,18 @@
 /** Connects this terminal to a command's terminal through a WebSocket. */
 import type { RawData, WebSocket } from 'ws'
 import type { ExecOutcome } from '../../shared/contract/exec.ts'
-import { frameStreams } from '../../shared/contract/exec-events.ts'
+import { eventIdOf, frameStreams, type OutputOffset } from '../../shared/contract/exec-events.ts'
 import { keepAlive } from '../../shared/contract/keep-alive.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import { CliError } from '../core/errors.ts'
-import { openWebSocket } from '../core/websocket.ts'
 import { DetachKeys } from './detach-keys.ts'
-import type { Remote } from './remote.ts'
+import type { ByteCounts } from './print.ts'
 import type { ScreenModes } from './screen-modes.ts'
-import type { ShownOutput } from './shown-output.ts'
 
 const pingMs = 15_000
 /** Milliseconds between two resizes of the terminal, so that the program can react to each resize. */
 const drawMs = 100
-/** Maximum unsent input in bytes. If more input is unsent, reading from stdin pauses. */
+/** Reading from stdin pauses while more input than this is unsent, in bytes. */
 const unsentBytes = 1024 * 1024
 
 export const terminalSize = () => {
@@ -22,52 +20,67 @@ export const terminalSize = () => {
   return { rows: rows || 24, columns: columns || 80 }
 }
 
-/**
- * Returns a size that differs from this terminal's size. A program redraws its screen only if the size
- * changes.
- */
-function otherSize() {
-  const { rows, columns } = terminalSize()
-  return { rows: rows > 1 ? rows - 1 : 2, columns }
-}
-
 /** State of a command's terminal across connections. */
-export interface TerminalState {
+interface TerminalState {
   shown: ShownOutput
   modes: ScreenModes
-  /**
-   * Whether a client has attached before. If so, the program running in the terminal redraws only when the
-   * terminal is resized.
-   */
+  /** Whether a client has attached before, so that the program has already drawn its screen. */
   hasScreen: boolean
 }
 
+/** Tracks which output has been shown, because each new connection replays all stored output. */
+export class ShownOutput {
+  private readonly shown: OutputOffset = { stdout: 0, stderr: 0 }
+  /** Bytes received on the current connection, including skipped bytes. */
+  private received: OutputOffset = { stdout: 0, stderr: 0 }
+
+  get eventId(): string {
+    return eventIdOf(this.shown)
+  }
+
+  restart(): void {
+    this.received = { stdout: 0, stderr: 0 }
+  }
+
+  unseen(stream: keyof OutputOffset, bytes: Buffer): Buffer {
+    const before = this.shown[stream] - this.received[stream]
+    this.advance(stream, bytes.length)
+    return bytes.subarray(Math.max(0, before))
+  }
+
+  /** Advances past bytes that the service no longer stores. */
+  skip({ stdout_bytes, stderr_bytes }: ByteCounts): void {
+    this.advance('stdout', stdout_bytes)
+    this.advance('stderr', stderr_bytes)
+  }
+
+  private advance(stream: keyof OutputOffset, bytes: number): void {
+    this.received[stream] += bytes
+    this.shown[stream] = Math.max(this.shown[stream], this.received[stream])
+  }
+}
+
 /**
- * Connects the local terminal until the command exits or the user types `detachKeys`, then restores it.
+ * Connects the local terminal to the command until the command exits or the user types `detachKeys`, then
+ * restores the terminal.
  * @throws {CliError} `network` if the connection breaks
  */
 export async function useTerminal(
   socket: WebSocket,
-  seen: TerminalState,
+  state: TerminalState,
   detachKeys: Buffer,
 ): Promise<ExecOutcome | 'detached'> {
   const { promise: detached, resolve } = Promise.withResolvers<'detached'>()
-  const restore = takeTerminal(socket, seen, detachKeys, () => resolve('detached'))
+  const restore = takeTerminal(socket, state, detachKeys, () => resolve('detached'))
   try {
-    return await Promise.race([untilExit(socket, seen), detached])
+    return await Promise.race([untilExit(socket, state), detached])
   } finally {
     restore()
     socket.terminate()
   }
 }
 
-/** @throws {CliError} `network` if the connection fails, or the service's error */
-export const connect = async (remote: Remote, execId: string): Promise<WebSocket> =>
-  await openWebSocket(await remote.attach(execId))
-
-/**
- * Sets raw mode and forwards keys, terminal sizes and signals. @returns a function that restores the terminal
- */
+/** Sets raw mode and forwards keys, sizes and signals. Returns a function that restores the terminal. */
 function takeTerminal(
   socket: WebSocket,
   { modes, hasScreen }: TerminalState,
@@ -111,10 +124,15 @@ function takeTerminal(
   stdin.resume()
   stdout.on('resize', onResize)
   if (stdout.isTTY) stdout.write(modes.restoreSequence)
-  if (hasScreen) send({ type: 'resize', ...otherSize() })
-  // The size may have changed since the start.
-  if (hasScreen) drawing = setTimeout(onResize, drawMs)
-  else onResize()
+  if (hasScreen) {
+    // A program redraws its screen only if the size changes.
+    const { rows, columns } = terminalSize()
+    send({ type: 'resize', rows: rows > 1 ? rows - 1 : 2, columns })
+    drawing = setTimeout(onResize, drawMs)
+  } else {
+    // The size may have changed since the start of the command.
+    onResize()
+  }
   return restore
 }
 
@@ -136,9 +154,7 @@ function untilExit(socket: WebSocket, { shown, modes }: TerminalState): Promise<
   })
 }
 
-/**
- * Prints a frame, whose first byte identifies the stream. Pauses the socket while the local terminal is slow.
- */
+/** Prints a frame. Pauses the socket while the local terminal is slow. */
 function show(socket: WebSocket, frame: Buffer, shown: ShownOutput, modes: ScreenModes): void {
   const stream = frame[0] === frameStreams.stderr ? 'stderr' : 'stdout'
   const out = process[stream]

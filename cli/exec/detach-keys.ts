@@ -2,8 +2,8 @@
 import { CliError } from '../core/errors.ts'
 
 export const defaultDetachKeys = 'ctrl-p,ctrl-q'
-/** Maximum time between two detach keys, in milliseconds. After this time, the keys held back are sent. */
-const apartMs = 1_000
+/** How long keys are held back while they might be the start of the detach keys, in milliseconds. */
+const heldMs = 1_000
 
 /**
  * Returns the bytes that a terminal sends for the detach keys.
@@ -13,8 +13,8 @@ const apartMs = 1_000
 export function readDetachKeys(text: string): Buffer {
   if (text === 'none') return Buffer.alloc(0)
   const bytes = text.split(',').map((key) => {
-    const [, held] = /^ctrl-([a-z@[\\\]^_])$/i.exec(key) ?? []
-    if (held !== undefined) return held.toUpperCase().charCodeAt(0) - 64
+    const [, letter] = /^ctrl-([a-z@[\\\]^_])$/i.exec(key) ?? []
+    if (letter !== undefined) return letter.toUpperCase().charCodeAt(0) - 64
     return /^[!-~]$/.test(key) ? key.charCodeAt(0) : undefined
   })
   if (bytes.every((byte) => byte !== undefined)) return Buffer.from(bytes)
@@ -26,20 +26,15 @@ export function readDetachKeys(text: string): Buffer {
 export class DetachKeys {
   private readonly keys: Buffer
   private readonly send: (bytes: Buffer) => void
-  /** Number of typed bytes that are held back because they might be the start of the detach keys. */
   private held = 0
   private timer: NodeJS.Timeout | undefined
 
-  /** @param send receives all keys except the detach keys */
   constructor(keys: Buffer, send: (bytes: Buffer) => void) {
     this.keys = keys
     this.send = send
   }
 
-  /**
-   * Forwards typed bytes, except for the detach keys.
-   * @returns whether the detach keys are complete. If so, the bytes after the detach keys are dropped.
-   */
+  /** Sends all bytes before the detach keys. Returns whether the detach keys are complete. */
   type(typed: Buffer): boolean {
     clearTimeout(this.timer)
     const bytes = Buffer.concat([this.keys.subarray(0, this.held), typed])
@@ -47,7 +42,7 @@ export class DetachKeys {
     this.held = at < 0 ? this.beginningAtEndOf(bytes) : 0
     const passed = bytes.subarray(0, at < 0 ? bytes.length - this.held : at)
     if (passed.length > 0) this.send(passed)
-    if (this.held > 0) this.timer = setTimeout(() => this.release(), apartMs)
+    if (this.held > 0) this.timer = setTimeout(() => this.release(), heldMs)
     return at >= 0
   }
 

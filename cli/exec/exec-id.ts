@@ -1,7 +1,7 @@
-import type { Api } from '../core/api.ts'
+import type { ExecSummary } from '../../shared/contract/exec.ts'
+import { type Api, allPages } from '../core/api.ts'
 import { CliError } from '../core/errors.ts'
 import { execIdHint } from '../core/problem.ts'
-import { isRunning, listCommands } from './list.ts'
 
 /** @throws {CliError} `exec_not_found` if the string is not a command id */
 export function readExecId(id: string): string {
@@ -9,29 +9,32 @@ export function readExecId(id: string): string {
   throw new CliError('exec_not_found', `${id} is not a command id.`, { hint: execIdHint })
 }
 
+/** Reads all pages, because a running command can be on any page. */
+export const listCommands = (api: Api, id: string): Promise<ExecSummary[]> =>
+  allPages((query) => api.call('listExecs', { params: { id }, query }))
+
+export const isRunning = ({ status }: ExecSummary): boolean => status === 'running'
+
 /**
  * Returns the id of the only running command. With `withTerminal`, ignores commands without a terminal.
  * @throws {CliError} `exec_not_found`, or `several_commands` with the candidates
  */
 export async function onlyRunning(api: Api, session: string, { withTerminal = false } = {}): Promise<string> {
-  const meant = (await listCommands(api, session)).filter(({ tty }) => tty || !withTerminal)
-  const running = meant.filter(isRunning)
-  const [only, ...more] = running
-  if (only !== undefined && more.length === 0) return only.id
+  const commands = (await listCommands(api, session)).filter(({ tty }) => tty || !withTerminal)
+  const running = commands.filter(isRunning)
+  if (running.length === 1) return running[0]!.id
+  const kind = withTerminal ? ' with a terminal' : ''
+  if (running.length > 1) throw refuse('several_commands', `Several commands${kind} are running:`, running)
   // A terminal that has ended cannot be attached to.
-  const last = withTerminal ? [] : meant.slice(0, 5)
-  const [code, words, shown] =
-    only === undefined
-      ? ['exec_not_found', `No command${withTerminal ? ' with a terminal' : ''} is running.`, last]
-      : [
-          'several_commands',
-          `Several commands${withTerminal ? ' with a terminal' : ''} are running:`,
-          running,
-        ]
-  const lines = shown.map(({ id, status, command }) => `  ${id}  ${status}  ${command}`)
-  const head = only === undefined && last.length > 0 ? `${words} The most recent ones:` : words
-  throw new CliError(code as string, [head, ...lines].join('\n'), {
-    hint: last.length === 0 ? execIdHint : 'Pass one of these ids.',
-    details: { commands: shown.map(({ id, status }) => ({ id, status })) },
+  const recent = withTerminal ? [] : commands.slice(0, 5)
+  const title = `No command${kind} is running.${recent.length > 0 ? ' The most recent ones:' : ''}`
+  throw refuse('exec_not_found', title, recent)
+}
+
+function refuse(code: string, title: string, commands: ExecSummary[]): CliError {
+  const lines = commands.map(({ id, status, command }) => `  ${id}  ${status}  ${command}`)
+  return new CliError(code, [title, ...lines].join('\n'), {
+    hint: commands.length === 0 ? execIdHint : 'Pass one of these ids.',
+    details: { commands: commands.map(({ id, status }) => ({ id, status })) },
   })
 }

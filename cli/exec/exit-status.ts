@@ -6,29 +6,26 @@ import { CliError, exitCodes } from '../core/errors.ts'
 import type { Output } from '../core/output.ts'
 
 export function noteExitStatus(ended: ExecOutcome, note: (text: string) => void): void {
-  const { status, duration_ms, reason } = ended
+  const { status, duration_ms, reason, start_error } = ended
   const ofSession = destroyReasonOf(ended)
   if (ofSession !== undefined) {
     note(`sandlot: the session has ended (${ofSession}), which killed the command.`)
     return
   }
-  const why = reason === null || reason === undefined ? '' : `: ${reason}`
-  if (status === 'exited' || status === 'signaled') {
-    if (reason) note(`sandlot: ${reason}`)
-  }
-  if (ended.start_error) note(`sandlot: ${startErrors[ended.start_error]}`)
+  const why = reason ? `: ${reason}` : ''
+  if (reason && (status === 'exited' || status === 'signaled')) note(`sandlot: ${reason}`)
+  if (start_error) note(`sandlot: ${startErrors[start_error]}`)
   if (status === 'timed_out') note(`sandlot: timed out after ${Math.round(duration_ms)} ms`)
-  if (status === 'lost') {
+  if (status === 'lost')
     note(`sandlot: the command was lost${why}. It is unknown whether the command ran and how it exited.`)
-  }
+  if (status !== 'killed') return
   const rule =
     reason === clientDisconnected
       ? " The client was disconnected for longer than the command's grace period (--grace)."
       : ''
-  if (status === 'killed') note(`sandlot: the command was killed${why}.${rule}`)
+  note(`sandlot: the command was killed${why}.${rule}`)
 }
 
-/** Notes about commands that never ran. */
 const startErrors: Record<StartError, string> = {
   not_found: 'the command did not run, because its program was not found in the session.',
   not_executable:
@@ -36,10 +33,7 @@ const startErrors: Record<StartError, string> = {
   no_such_directory: 'the command did not run, because its working directory (--cwd) cannot be entered.',
 }
 
-/**
- * Reports the exit status. Call after the output has been printed.
- * @returns the client's exit code
- */
+/** Reports the exit status, after the output. Returns the client's exit code. */
 export function finish(ended: ExecOutcome, output: Output): number {
   if (output.json) output.result(ended, '')
   else noteExitStatus(ended, output.note)
@@ -52,8 +46,7 @@ export function describeExit(ended: ExecOutcome): string {
   if (ofSession !== undefined) return `killed with its session (${ofSession})`
   if (status === 'running') return 'still running'
   const by = { exited: ` ${exit_code}`, signaled: ` ${signal}` }[status as string] ?? ''
-  const words = `${status.replace('_', ' ')}${by}`
-  return reason === null || reason === undefined ? words : `${words}: ${reason}`
+  return `${status.replace('_', ' ')}${by}${reason ? `: ${reason}` : ''}`
 }
 
 /** True if the error means that the session has ended. The command's result remains available. */

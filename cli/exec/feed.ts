@@ -1,78 +1,79 @@
-/**
- * Streams stdin in requests of a few MiB, each with an offset. Keeps the bytes for retries until the service
- * accepts them.
- */
+/** Streams stdin to a command in requests of a few MiB. Keeps the bytes of a request until it succeeds. */
+import { CliError } from '../core/errors.ts'
+import { isGone } from './exit-status.ts'
 import type { Input } from './input.ts'
-import { RetryPolicy, retrying } from './retry.ts'
+import type { Remote } from './remote.ts'
+import { RetryPolicy, retryBudgetMs, retrying } from './retry.ts'
 
 const segmentBytes = 4 * 1024 * 1024
-/**
- * Maximum time that a request waits for more input, in milliseconds. Short, because proxies close idle
- * requests.
- */
+/** How long a request waits for more input, in milliseconds. Short, because proxies close idle requests. */
 const idleMs = 5_000
 
-export interface Stdin {
-  /** Sends bytes that start at an offset. A retry calls this method again with the same bytes. */
-  send(offset: number, bytes: AsyncIterable<Uint8Array>): Promise<unknown>
-  end(offset: number): Promise<unknown>
-}
-
 /**
- * Sends `input` to the command and closes its stdin.
+ * Sends the input and closes the command's stdin. Reports a failure with `note`, unless the command has ended.
  * @param maxMs retry budget of each request, in milliseconds
- * @throws {CliError} if `send` or `end` still fails after the retries
  */
-export async function feed(input: Input, stdin: Stdin, maxMs: number): Promise<void> {
-  let offset = 0
-  for (;;) {
-    const first = await input.pull()
-    if (input.isClosed) return
-    if (typeof first === 'string') break
-    const segment = new Segment()
-    segment.push(first)
-    void fill(segment, input)
-    await retrying(() => stdin.send(offset, segment), new RetryPolicy({ maxMs }))
-    offset += segment.size
+export async function sendInput(
+  remote: Remote,
+  id: string,
+  input: Input,
+  note: (text: string) => void,
+  maxMs = retryBudgetMs,
+): Promise<void> {
+  try {
+    let offset = 0
+    for (;;) {
+      const first = await input.pull()
+      if (input.isClosed) return
+      if (typeof first === 'string') break
+      const segment = new Segment(first)
+      void segment.fill(input)
+      await retrying(() => remote.feed(id, offset, segment), new RetryPolicy({ maxMs }))
+      offset += segment.size
+    }
+    await retrying(() => remote.endStdin(id, offset), new RetryPolicy({ maxMs }))
+  } catch (error) {
+    const isOver = error instanceof CliError && (error.code === 'exec_finished' || isGone(error))
+    if (isOver || input.isClosed) return
+    note(`sandlot: not all of stdin was sent: ${error instanceof Error ? error.message : error}`)
   }
-  await retrying(() => stdin.end(offset), new RetryPolicy({ maxMs }))
 }
 
-async function fill(segment: Segment, input: Input): Promise<void> {
-  while (segment.size < segmentBytes) {
-    const chunk = await input.pull(idleMs)
-    if (typeof chunk === 'string') break
-    segment.push(chunk)
-  }
-  segment.close()
-}
-
-/** The bytes of one request. They can be read repeatedly, even while more bytes arrive. */
+/** The bytes of one request. A retry reads them again from the start, even while more bytes arrive. */
 class Segment implements AsyncIterable<Buffer> {
   size = 0
   private readonly chunks: Buffer[] = []
-  private isClosed = false
+  private isComplete = false
   private changed = Promise.withResolvers<void>()
 
-  push(chunk: Buffer): void {
-    this.chunks.push(chunk)
-    this.size += chunk.length
-    this.notifyReaders()
+  constructor(first: Buffer) {
+    this.push(first)
   }
 
-  close(): void {
-    this.isClosed = true
+  async fill(input: Input): Promise<void> {
+    while (this.size < segmentBytes) {
+      const chunk = await input.pull(idleMs)
+      if (typeof chunk === 'string') break
+      this.push(chunk)
+    }
+    this.isComplete = true
     this.notifyReaders()
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Buffer> {
     for (let at = 0; ; at++) {
       while (at >= this.chunks.length) {
-        if (this.isClosed) return
+        if (this.isComplete) return
         await this.changed.promise
       }
       yield this.chunks[at]!
     }
+  }
+
+  private push(chunk: Buffer): void {
+    this.chunks.push(chunk)
+    this.size += chunk.length
+    this.notifyReaders()
   }
 
   private notifyReaders(): void {

@@ -8,7 +8,7 @@ import type { OpenExchange } from '../core/http.ts'
 import type { ByteCounts } from './print.ts'
 import { RetryPolicy } from './retry.ts'
 
-export interface Reconnecting {
+interface Reconnecting {
   retry?: RetryPolicy
   /** Called once per outage, unless the client reconnects quickly. */
   onDisconnect?(error: CliError): void
@@ -19,19 +19,15 @@ export interface Follower extends Reconnecting {
   onStart(id: string): void
   /** Writes output. Resolves when more output can be written. */
   write(stream: 'stdout' | 'stderr', bytes: Buffer): Promise<void>
-  /** Called with the number of missing bytes if the service no longer stores some of the output. */
+  /** Called if the service no longer stores some of the output. */
   onGap(missing: ByteCounts): void
 }
 
-/**
- * Opens the event stream after the given event. If `lastEventId` is undefined, opens the stream from the
- * start.
- */
-export type Reopen = (lastEventId: string | undefined) => Promise<OpenExchange>
+/** Opens the event stream after the event with this id, or from the start. */
+type Reopen = (lastEventId: string | undefined) => Promise<OpenExchange>
 
 /**
  * Passes a command's events to the follower until the command exits.
- * @returns the exit status
  * @throws {CliError} the same errors as {@link readAll}
  */
 export async function follow(
@@ -39,26 +35,25 @@ export async function follow(
   reopen: Reopen,
   follower: Follower,
 ): Promise<ExecOutcome> {
-  for await (const event of readAll(first, reopen, follower)) {
-    if (event.event === 'exit') return event.data
-    await hand(event, follower)
+  for await (const { event, data } of readAll(first, reopen, follower)) {
+    if (event === 'exit') return data
+    if (event === 'start') follower.onStart(data.id)
+    else if (event === 'gap') follower.onGap(data)
+    else await follower.write(event, bytesOf(data))
   }
   throw new Error('The event stream ended without an exit event.')
 }
 
 /** Minimum retry delay, in milliseconds, for which an interruption is reported. */
-const momentMs = 1_000
+const reportedMs = 1_000
 
 interface StreamEvent {
   id: string
   event: string
 }
 
-const isExit = ({ event }: StreamEvent): boolean => event === 'exit'
-
 /**
  * Yields events up to the final one, which is the exit event by default.
- * @param first an open event stream
  * @param isLast may throw to end the stream, or to reopen it after a temporary error
  * @throws {CliError} if the retry budget is used up
  */
@@ -66,7 +61,7 @@ export async function* readAll<Event extends StreamEvent = ExecEvent>(
   first: OpenExchange | undefined,
   reopen: Reopen,
   { retry = new RetryPolicy(), onDisconnect, onReconnect }: Reconnecting = {},
-  isLast: (event: Event) => boolean = isExit,
+  isLast: (event: Event) => boolean = ({ event }) => event === 'exit',
 ): AsyncGenerator<Event> {
   let opened = first
   let lastId: string | undefined
@@ -74,10 +69,8 @@ export async function* readAll<Event extends StreamEvent = ExecEvent>(
   for (;;) {
     try {
       opened ??= await reopen(lastId)
-      if (isReported) {
-        isReported = false
-        onReconnect?.()
-      }
+      if (isReported) onReconnect?.()
+      isReported = false
       for await (const event of untilBroken<Event>(opened, retry)) {
         lastId = event.id
         retry.alive()
@@ -87,7 +80,7 @@ export async function* readAll<Event extends StreamEvent = ExecEvent>(
     } catch (error) {
       const pause = retry.afterFailure(error)
       if (pause === undefined) throw error
-      if (pause >= momentMs && !isReported) {
+      if (pause >= reportedMs && !isReported) {
         isReported = true
         onDisconnect?.(error as CliError)
       }
@@ -103,29 +96,19 @@ async function* untilBroken<Event>(
   retry: RetryPolicy,
 ): AsyncGenerator<Event> {
   try {
-    yield* readJsonEvents<Event>(countingSignsOfLife(response, retry))
+    yield* readJsonEvents<Event>(countSignsOfLife(response, retry))
   } catch (error) {
     throw fail(error)
   }
   throw fail(new Error('the event stream was interrupted'))
 }
 
-/**
- * Restores the retry budget for every chunk except the first, because every connection begins with a comment.
- */
-async function* countingSignsOfLife(response: AsyncIterable<Uint8Array>, retry: RetryPolicy) {
+/** Restores the retry budget for each chunk except the first, because every connection begins with a comment. */
+async function* countSignsOfLife(response: AsyncIterable<Uint8Array>, retry: RetryPolicy) {
   let isGreeted = false
   for await (const bytes of response) {
     if (isGreeted) retry.alive()
     isGreeted = true
     yield bytes
   }
-}
-
-async function hand(event: Exclude<ExecEvent, { event: 'exit' }>, follower: Follower): Promise<void> {
-  if (event.event === 'start') follower.onStart(event.data.id)
-  if (event.event === 'stdout' || event.event === 'stderr') {
-    await follower.write(event.event, bytesOf(event.data))
-  }
-  if (event.event === 'gap') follower.onGap(event.data)
 }

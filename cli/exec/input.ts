@@ -1,3 +1,4 @@
+import { fstatSync, readFileSync, statSync } from 'node:fs'
 import type { Readable } from 'node:stream'
 import { withTimeout } from '../../shared/lib/timeout.ts'
 
@@ -6,7 +7,7 @@ export class Input {
   byteCount = 0
   private readonly source: Readable
   private readonly chunks: AsyncIterator<Buffer>
-  /** Bytes that `whole` has read, but `pull` has not returned yet. */
+  /** Chunks that `whole` has read, but `pull` has not returned yet. */
   private readonly early: Buffer[] = []
   private asked: Promise<IteratorResult<Buffer>> | undefined
 
@@ -15,19 +16,12 @@ export class Input {
     this.chunks = source[Symbol.asyncIterator]()
   }
 
-  /**
-   * Returns the next chunk, `end`, or `late` after a timeout. A chunk that arrives after a timeout is kept
-   * for the next call.
-   */
+  /** Returns the next chunk, `end`, or `late` after a timeout. A chunk that arrives later is not lost. */
   async pull(maxMs?: number): Promise<Buffer | 'late' | 'end'> {
-    const before = this.early.shift()
-    return before ?? (await this.next(maxMs))
+    return this.early.shift() ?? (await this.next(maxMs))
   }
 
-  /**
-   * Returns all of stdin if it ends within both limits. Otherwise returns undefined, and keeps the bytes for
-   * `pull`.
-   */
+  /** Returns the whole input if it ends within both limits. Otherwise, `pull` returns its chunks. */
   async whole(maxBytes: number, maxMs: number): Promise<Buffer | undefined> {
     const end = performance.now() + maxMs
     for (let size = 0; size <= maxBytes; ) {
@@ -56,4 +50,30 @@ export class Input {
     this.byteCount += next.value.length
     return next.value
   }
+}
+
+/** Warns if the client has read stdin that a surrounding `while read` loop or script still needed. */
+export function noteSharedStdin({ byteCount }: Input, advice: string, note: (text: string) => void): void {
+  if (byteCount === 0 || !isSharedWithShell()) return
+  const bytes = byteCount === 1 ? '1 byte' : `${byteCount} bytes`
+  note(`sandlot: the command received ${bytes} of stdin that belong to the surrounding shell. ${advice}`)
+}
+
+const shells = /^((ba|da|a|k|mk|z|fi)?sh|busybox)$/
+
+/** True if an ancestor process is a shell with the same stdin. Always false without /proc, as on macOS. */
+function isSharedWithShell(): boolean {
+  try {
+    const own = fstatSync(0)
+    for (let pid = process.ppid; pid > 1; ) {
+      const { dev, ino } = statSync(`/proc/${pid}/fd/0`)
+      if (dev !== own.dev || ino !== own.ino) return false
+      const status = readFileSync(`/proc/${pid}/status`, 'utf8')
+      if (shells.test(/^Name:\t(.*)$/m.exec(status)?.[1] ?? '')) return true
+      pid = Number(/^PPid:\t(\d+)$/m.exec(status)?.[1])
+    }
+  } catch {
+    // An ancestor has ended or belongs to another user.
+  }
+  return false
 }

@@ -5,9 +5,8 @@ import { terminalSize } from './attachment.ts'
 import type { Remote } from './remote.ts'
 
 /**
- * Starts a command with a terminal. A shell's prompt shows the session's name, unless PS1 is set.
- * @param findName called only for shells
- * @returns the command's id
+ * Starts a command with a terminal and returns its id. A shell's prompt shows the session's name, unless PS1
+ * is set. `findName` is called only for shells.
  */
 export async function launchTerminal(
   remote: Remote,
@@ -22,29 +21,24 @@ export async function launchTerminal(
   try {
     return await start({ ...asked, env: { ...env, PS1: prompt } })
   } catch (error) {
-    if (!(error instanceof CliError) || error.details.variable !== 'PS1') throw error
     // The allowlist may forbid PS1.
+    if (!(error instanceof CliError) || error.details.variable !== 'PS1') throw error
     return await start(asked)
   }
 }
 
-/** Shells that read the prompt from PS1. */
-const shells = new Set(['sh', 'bash', 'dash', 'ash'])
+/** True for shells that read the prompt from PS1. */
 const isShell = ({ command }: ExecRequest): boolean =>
-  Array.isArray(command) && shells.has(basename(command[0] ?? ''))
+  Array.isArray(command) && ['sh', 'bash', 'dash', 'ash'].includes(basename(command[0] ?? ''))
 
-/**
- * Returns a prompt with the session's name, or undefined if the name is too long or a shell might expand it.
- */
+/** Returns undefined for a name that is too long or that a shell might expand. */
 export const promptFor = (name: string | null): string | undefined =>
   name !== null && /^[\w.,:@+=-][\w .,:@+=-]{0,39}$/.test(name) ? `${name}:$PWD\\$ ` : undefined
 
 /** Terminal types that images support. The default is `xterm`, with eight colors. */
-const knownTypes = new Set([
-  ...['xterm', 'xterm-256color', 'screen', 'screen-256color', 'tmux', 'tmux-256color', 'linux', 'dumb'],
-])
+const supportedTypes = /^((xterm|screen|tmux)(-256color)?|linux|dumb)$/
 
 export function terminalType({ TERM = '', COLORTERM = '' } = process.env): { TERM?: string } {
-  if (knownTypes.has(TERM)) return { TERM }
+  if (supportedTypes.test(TERM)) return { TERM }
   return TERM.includes('256') || COLORTERM !== '' ? { TERM: 'xterm-256color' } : {}
 }

@@ -16,31 +16,22 @@ export function exitOnClosedPipe(): void {
   })
 }
 
-export interface Replay {
-  print(stream: 'stdout' | 'stderr', bytes: Buffer): Promise<void>
-  /**
-   * Prints text held back as a possible escape sequence. Called before a gap and at the end of the output.
-   */
-  flush(): Promise<void>
-}
-
 /**
  * Creates a printer for a command's output. On a terminal, it removes control sequences; pipes and files
  * receive every byte.
  */
-export function createReplay({ raw = false, color }: { raw?: boolean; color?: ColorChoice }): Replay {
+export function createReplay({ raw = false, color }: { raw?: boolean; color?: ColorChoice }) {
   const cleanerFor = (stream: NodeJS.WriteStream) =>
     stream.isTTY && !raw ? new OutputCleaner({ styles: wantsColor(stream, color) }) : undefined
   const cleaners = { stdout: cleanerFor(process.stdout), stderr: cleanerFor(process.stderr) }
   return {
-    print(stream, bytes) {
-      const cleaner = cleaners[stream]
-      return print(stream, cleaner === undefined ? bytes : cleaner.clean(bytes))
-    },
-    async flush() {
+    print: (stream: 'stdout' | 'stderr', bytes: Buffer): Promise<void> =>
+      print(stream, cleaners[stream]?.clean(bytes) ?? bytes),
+    /** Prints text held back as a possible escape sequence. Call before a gap and at the end of the output. */
+    async flush(): Promise<void> {
       for (const stream of ['stdout', 'stderr'] as const) {
-        const rest = cleaners[stream]?.flush() ?? ''
-        if (rest !== '') await print(stream, rest)
+        const rest = cleaners[stream]?.flush()
+        if (rest) await print(stream, rest)
       }
     },
   }
@@ -51,7 +42,6 @@ export interface ByteCounts {
   stderr_bytes: number
 }
 
-/** Prints how much output is missing at this point. */
 export function noteMissing({ stdout_bytes, stderr_bytes }: ByteCounts, note: (text: string) => void): void {
   const parts = [
     ...(stdout_bytes > 0 ? [`${stdout_bytes} bytes of stdout`] : []),

@@ -11,10 +11,7 @@ export type Remote = ReturnType<typeof createRemote>
 
 /** Timeout of requests that may wait for a sandbox to start, in milliseconds. */
 const startMs = limits.startingWaitMs + 30_000
-/**
- * Timeout of a stdin request in milliseconds. Longer than any TTL, because a command may never read its
- * stdin.
- */
+/** Timeout of a stdin request in milliseconds. Longer than any TTL, because a command may never read stdin. */
 const feedMs = 25 * 60 * 60 * 1000
 /** Default grace period in milliseconds: how long a command keeps running without a client. */
 export const graceMs = 10_000
@@ -22,37 +19,29 @@ export const graceMs = 10_000
 const withGrace = (body: ExecRequest) => ({ ...body, grace_ms: body.grace_ms ?? graceMs })
 
 export function createRemote(api: Api, id: string) {
-  /** Returns a new idempotency key. A request retried with the same key attaches to the same command. */
-  const keyed = () => ({ 'idempotency-key': randomUUID() })
   const one = (exec_id: string) => ({ id, exec_id })
+  // A request retried with the same idempotency key attaches to the same command.
+  const execRequest = (body: ExecRequest, timeoutMs = startMs) => ({
+    params: { id },
+    headers: { 'idempotency-key': randomUUID() },
+    body,
+    timeoutMs,
+  })
   const launch = (body: ExecRequest): Promise<Reply<'execCommand'>> =>
-    api.call('execCommand', {
-      params: { id },
-      headers: keyed(),
-      body: { ...body, background: true },
-      timeoutMs: startMs,
-    })
+    api.call('execCommand', execRequest({ ...body, background: true }))
   return {
     sessionId: id,
     run: (body: ExecRequest): Promise<Reply<'execCommand'>> =>
-      api.call('execCommand', {
-        params: { id },
-        headers: keyed(),
-        body,
-        timeoutMs: (body.timeout_ms ?? limits.execTimeoutMs) + startMs,
-      }),
+      api.call('execCommand', execRequest(body, (body.timeout_ms ?? limits.execTimeoutMs) + startMs)),
     /** Starts a command that keeps running without a client. */
     launch: ({ grace_ms: _, ...body }: ExecRequest) => launch(body),
     /** Starts a command that is killed if no client is attached for its grace period. */
     launchFollowed: (body: ExecRequest) => launch(withGrace(body)),
-    /**
-     * Returns a function that starts a command and opens its event stream. Later calls open the stream of the
-     * same command.
-     */
+    /** Returns a function that starts a command and opens its event stream. Later calls reopen the stream. */
     streaming(body: ExecRequest): () => Promise<OpenExchange> {
-      const headers = { ...keyed(), accept: 'text/event-stream' }
-      const request = { params: { id }, headers, body: withGrace(body), timeoutMs: startMs }
-      return () => api.open('execCommand', request)
+      const request = execRequest(withGrace(body))
+      const headers = { ...request.headers, accept: 'text/event-stream' }
+      return () => api.open('execCommand', { ...request, headers })
     },
     follow: (execId: string, lastEventId?: string): Promise<OpenExchange> =>
       api.open('streamExec', {
@@ -63,12 +52,10 @@ export function createRemote(api: Api, id: string) {
         },
         timeoutMs: startMs,
       }),
-    /** Returns the number of bytes printed so far on each stream. */
     async printedSoFar(execId: string): Promise<OutputOffset> {
-      const [stdout, stderr] = await Promise.all(
-        (['stdout', 'stderr'] as const).map((stream) => lengthOf(api, one(execId), stream)),
-      )
-      return { stdout: stdout!, stderr: stderr! }
+      const lengths = [lengthOf(api, one(execId), 'stdout'), lengthOf(api, one(execId), 'stderr')] as const
+      const [stdout, stderr] = await Promise.all(lengths)
+      return { stdout, stderr }
     },
     get: (execId: string): Promise<Reply<'getExec'>> => api.call('getExec', { params: one(execId) }),
     feed: (execId: string, offset: number, bytes: AsyncIterable<Uint8Array>) =>
@@ -92,7 +79,7 @@ async function lengthOf(
     response.destroy()
     return Number(/-(\d+)\//.exec(response.headers['content-range'] ?? '')?.[1]) + 1
   } catch (error) {
-    // The service no longer stores any of the stream. The error contains its length.
+    // If the service no longer stores any of the stream, the error contains the stream's length.
     if (error instanceof CliError && error.code === 'range_not_satisfiable') return Number(error.details.end)
     throw error
   }

@@ -2,18 +2,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { CliError } from '../core/errors.ts'
 
-/**
- * Minimum retry budget in milliseconds. The service can take 20 s to detect a lost worker
- * (`WORKER_LIVENESS_TIMEOUT_SECONDS`).
- */
+/** Milliseconds. The service can take 20 s to detect a lost worker (`WORKER_LIVENESS_TIMEOUT_SECONDS`). */
 export const retryBudgetMs = 30_000
-
-/** Milliseconds between attempts. The last delay repeats until the budget is used up. */
-const pausesMs = [100, 300, 1_000, 2_000, 4_000]
 
 interface RetryOptions {
   /** Retry budget in milliseconds. If 0, each delay in `pausesMs` is used once. */
   maxMs?: number
+  /** Milliseconds between attempts. The last delay repeats until the budget is used up. */
   pausesMs?: number[]
   now?(): number
 }
@@ -25,10 +20,14 @@ export class RetryPolicy {
   private readonly pausesMs: number[]
   private readonly now: () => number
 
-  constructor(options: RetryOptions = {}) {
-    this.maxMs = options.maxMs ?? retryBudgetMs
-    this.pausesMs = options.pausesMs ?? pausesMs
-    this.now = options.now ?? (() => performance.now())
+  constructor({
+    maxMs = retryBudgetMs,
+    pausesMs = [100, 300, 1_000, 2_000, 4_000],
+    now = () => performance.now(),
+  }: RetryOptions = {}) {
+    this.maxMs = maxMs
+    this.pausesMs = pausesMs
+    this.now = now
   }
 
   get isFresh(): boolean {
@@ -46,16 +45,15 @@ export class RetryPolicy {
   }
 
   /**
-   * Records a failure.
-   * @param passes whether the failure might be temporary. By default, true for connection and server errors.
-   * @returns milliseconds before the next attempt, or undefined to give up
+   * Records a failure. Returns the milliseconds before the next attempt, or undefined to give up.
+   * @param isTemporary by default true for connection and server errors
    */
-  afterFailure(error: unknown, passes = mayPass(error)): number | undefined {
+  afterFailure(error: unknown, isTemporary = mayPass(error)): number | undefined {
     if (this.isFresh) this.brokeAt = this.now()
     const pause = this.pausesMs[this.failures]
     const isOver = pause === undefined && this.now() - this.brokeAt >= this.maxMs
     this.failures++
-    if (!passes || isOver) return askedWaitMs(error)
+    if (!isTemporary || isOver) return askedWaitMs(error)
     return askedWaitMs(error) ?? pause ?? this.pausesMs.at(-1)
   }
 }
@@ -63,10 +61,7 @@ export class RetryPolicy {
 const mayPass = (error: unknown): boolean =>
   error instanceof CliError && (error.code === 'network' || Number(error.details.status) >= 500)
 
-/**
- * Returns how long a rate limit response asks the client to wait, in milliseconds. This time may exceed the
- * retry budget.
- */
+/** Returns the wait that a rate limit response asks for, in milliseconds. It may exceed the retry budget. */
 function askedWaitMs(error: unknown): number | undefined {
   if (!(error instanceof CliError) || error.code !== 'rate_limited') return undefined
   const seconds = Number(error.details.retry_after)

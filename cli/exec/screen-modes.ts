@@ -1,9 +1,9 @@
 /**
- * Tracks terminal modes that a program has changed, such as the alternate screen.
- * Modes are reset while the client is disconnected, and restored afterwards.
+ * Tracks terminal modes that a program has changed, such as the alternate screen. The client resets them while
+ * it is disconnected, and restores them afterwards.
  */
 export class ScreenModes {
-  /** Current values of the modes that the program has set, in the order of the changes. */
+  /** The modes that the program has set, in the order of the changes. */
   private readonly switched = new Map<string, boolean>()
   private unfinishedSequence = ''
 

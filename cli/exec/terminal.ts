@@ -1,10 +1,10 @@
-/** Connects this terminal for `exec -it` and `attach`, and reconnects after failures. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ExecOutcome } from '../../shared/contract/exec.ts'
 import { shellLine } from '../../shared/contract/shell-words.ts'
 import { CliError } from '../core/errors.ts'
 import { showSeconds } from '../core/times.ts'
-import { connect, useTerminal } from './attachment.ts'
+import { openWebSocket } from '../core/websocket.ts'
+import { ShownOutput, useTerminal } from './attachment.ts'
 import { defaultDetachKeys, readDetachKeys } from './detach-keys.ts'
 import { isGone } from './exit-status.ts'
 import { follow } from './follow.ts'
@@ -12,7 +12,6 @@ import { noteMissing, print, reconnectNotes } from './print.ts'
 import type { Remote } from './remote.ts'
 import { RetryPolicy } from './retry.ts'
 import { ScreenModes } from './screen-modes.ts'
-import { ShownOutput } from './shown-output.ts'
 
 interface TerminalOptions {
   note(text: string): void
@@ -22,8 +21,7 @@ interface TerminalOptions {
 }
 
 /**
- * Attaches the local terminal until the command exits or the user detaches.
- * Restores the terminal while disconnected, and does not repeat output after reconnecting.
+ * Attaches the local terminal until the command exits or the user detaches. Reconnects after failures.
  * @throws {CliError} if the retry budget is used up
  */
 export async function attachTerminal(
@@ -40,7 +38,7 @@ export async function attachTerminal(
         const { status } = await remote.get(execId)
         if (status !== 'running') return await showRest(remote, execId, shown, note)
       }
-      const socket = await connect(remote, execId)
+      const socket = await openWebSocket(await remote.attach(execId))
       for (const sign of ['message', 'pong']) socket.on(sign, () => retry.alive())
       if (isBroken) note('sandlot: reconnected.')
       return await useTerminal(socket, { shown, modes, hasScreen: isBroken || !isNew }, detachKeys)
@@ -58,18 +56,14 @@ export async function attachTerminal(
   }
 }
 
-/**
- * Returns a hint with the command that reattaches. The hint names the session, because several sessions may
- * be active.
- */
+/** Names the session, because several sessions may be active. */
 export const attachHint = ({ sessionId }: Remote, execId: string) =>
   `\`${shellLine('sandlot', 'attach', '-s', sessionId, execId)}\` attaches to it again`
 
 function pauseFor(error: unknown, retry: RetryPolicy): number | undefined {
   const isOver = isGone(error) || (error instanceof CliError && error.code === 'exec_finished')
   if (!isOver) return retry.afterFailure(error)
-  // The result may arrive shortly after the output. A command that is still running after that is about to be
-  // `lost`.
+  // The result may arrive shortly after the output. A command that still runs after that is about to be `lost`.
   const isFirst = retry.isFresh
   const pause = retry.afterFailure(error, true)
   return isFirst ? 0 : pause

@@ -10,9 +10,6 @@ import { printable } from '../core/printable.ts'
 import { noProgress, startTransfer } from '../core/progress.ts'
 import { NewFile, openPipeForWriting, resolveTarget } from './local-file.ts'
 
-/** Maximum number of attempts if the connection breaks. */
-const tries = 3
-
 export interface RemotePath {
   api: Api
   id: string
@@ -22,14 +19,13 @@ export interface RemotePath {
 
 const toStdout = () => process.stdout
 
-/** A range of lines, and whether to reveal secrets. */
-export interface Shown {
+interface Shown {
   start_line?: number | undefined
   end_line?: number | undefined
   reveal?: 'true' | 'false'
 }
 
-/** Prints a file on stdout. Neutralizes control characters on a terminal, and ignores EPIPE. */
+/** Prints a file on stdout, without control characters on a terminal. Ignores EPIPE. */
 export async function printFile(source: RemotePath, shown: Shown = {}): Promise<void> {
   try {
     await receive(source, toStdout, shown)
@@ -38,10 +34,7 @@ export async function printFile(source: RemotePath, shown: Shown = {}): Promise<
   }
 }
 
-/**
- * Downloads a file. Replaces the local file atomically and sets its mode, or writes to a pipe or device.
- * @throws {CliError} `failed` if the local path cannot be written, or the service's error
- */
+/** Replaces the local file atomically and sets its mode, or writes to a pipe or device. */
 export async function saveFile(source: RemotePath, local: string) {
   try {
     const { path, kind } = resolveTarget(local)
@@ -63,7 +56,7 @@ async function replace(source: RemotePath, path: string) {
         file.commit(facts.mode)
         return facts
       } catch (error) {
-        if (!(error instanceof ConnectionError) || attempt === tries) throw error
+        if (!(error instanceof ConnectionError) || attempt === 3) throw error
       }
     }
   } catch (error) {
@@ -72,7 +65,6 @@ async function replace(source: RemotePath, path: string) {
   }
 }
 
-/** @throws {ConnectionError} if the transfer is incomplete */
 async function receive(
   { api, id, path, output }: RemotePath,
   open: () => Writable | Promise<Writable>,
@@ -110,10 +102,7 @@ async function receive(
   return { size: transfer.bytes, sha256: hash.digest('hex'), mode: modeOf(response.headers['x-file-mode']) }
 }
 
-/**
- * Clears setuid and setgid, so that a program from a sandbox never runs with the privileges of its owner or
- * group.
- */
+/** Clears setuid and setgid, so that a program from a sandbox never runs with its owner's privileges. */
 const modeOf = (header: string | string[] | undefined): number | undefined =>
   header === undefined ? undefined : Number.parseInt(String(header), 8) & 0o777
 

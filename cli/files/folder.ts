@@ -11,13 +11,12 @@ import { Skipped } from './skipped.ts'
 import { downloadArchive, home, uploadArchive } from './tar.ts'
 import { unpackInto } from './unpack.ts'
 
-export interface CopiedFolder {
+interface CopiedFolder {
   target: string
   bytes: number
   skipped: Skipped
 }
 
-/** Uploads a folder to the target path, or into the target if it is an existing folder. */
 export async function sendFolder(folder: string, to: RemotePath): Promise<CopiedFolder> {
   const source = readableFolder(folder)
   const kind = await kindOf(to)
@@ -74,7 +73,7 @@ export async function printFolder(from: RemotePath): Promise<Skipped> {
   return skipped
 }
 
-/** Returns undefined for `DIR/.`, which refers to the folder's contents rather than the folder itself. */
+/** Returns undefined for `DIR/.`, which means the contents of the folder. */
 function nameOf(folder: string): string | undefined {
   const name = basename(folder)
   return ['', '.', '..'].includes(name) ? undefined : name

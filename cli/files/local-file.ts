@@ -17,14 +17,11 @@ import type { Readable, Writable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { onShutdown } from '../core/shutdown.ts'
 
-/** Maximum number of symbolic links to follow, as in Linux. */
-const maxLinks = 40
-
 export function isFolder(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
 }
 
-/** Matches paths of open file descriptors. Replacing such a path would not change the open file. */
+/** Paths of open file descriptors. Replacing such a path would not change the open file. */
 const descriptor = /^\/dev\/(fd\/\d+|std(in|out|err))$|^\/proc\/[^/]+\/fd\/\d+$/
 
 interface LocalTarget {
@@ -33,10 +30,11 @@ interface LocalTarget {
   kind: 'file' | 'pipe' | 'stream'
 }
 
-/** Resolves symbolic links. The file does not have to exist. */
+/** Resolves symbolic links, even if the file does not exist. */
 export function resolveTarget(path: string): LocalTarget {
   let target = resolve(path)
-  for (let links = 0; links < maxLinks && !descriptor.test(target); links++) {
+  // Linux also follows at most 40 links.
+  for (let links = 0; links < 40 && !descriptor.test(target); links++) {
     if (!lstatSync(target, { throwIfNoEntry: false })?.isSymbolicLink()) break
     target = resolve(dirname(target), readlinkSync(target))
   }
@@ -46,10 +44,7 @@ export function resolveTarget(path: string): LocalTarget {
   return { path: target, kind: stats.isFIFO() ? 'pipe' : 'stream' }
 }
 
-/**
- * Waits for a reader, then opens the pipe. `createWriteStream` would block a thread and keep Node from
- * exiting.
- */
+/** Waits for a reader. Unlike `createWriteStream`, does not block a thread, so that Node can exit. */
 export async function openPipeForWriting(path: string): Promise<Writable> {
   for (;;) {
     try {
@@ -62,13 +57,13 @@ export async function openPipeForWriting(path: string): Promise<Writable> {
   }
 }
 
-/** Opens a pipe. Does not block a thread while the pipe has no writer. */
+/** Does not block a thread while the pipe has no writer. */
 export function openPipeForReading(path: string): Readable {
   const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
   return new Socket({ fd, readable: true, writable: false })
 }
 
-/** A temporary file that only its owner can read until the file replaces the target. */
+/** A temporary file that only its owner can read, and that `commit` moves to the target. */
 export class NewFile {
   private readonly target: string
   private readonly temporary: string
@@ -81,17 +76,13 @@ export class NewFile {
     this.release = onShutdown(async () => this.discard())
   }
 
-  /** Opens the temporary file, and discards the data of any earlier attempt. */
+  /** Discards the data of any earlier attempt. */
   open(): Writable {
     rmSync(this.temporary, { force: true })
     // Synchronous, because a file created after a failed transfer would block the next attempt.
     return createWriteStream(this.temporary, { fd: openSync(this.temporary, 'wx', 0o600) })
   }
 
-  /**
-   * Replaces the target with the temporary file.
-   * @param mode default: 0666 restricted by the umask
-   */
   commit(mode = 0o666 & ~process.umask()): void {
     chmodSync(this.temporary, mode)
     renameSync(this.temporary, this.target)

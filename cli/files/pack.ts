@@ -68,30 +68,22 @@ async function* packFile(path: Buffer, name: Buffer, skip: (reason: string) => v
   }
 }
 
-/** Yields exactly `size` bytes. Replaces missing bytes with zeros. */
+/** Yields exactly `size` bytes, with zeros instead of missing bytes. */
 async function* readExactly(file: FileHandle, size: number, skip: (reason: string) => void) {
-  let isMissing = false
-  for (let left = size; left > 0; ) {
-    const buffer = Buffer.alloc(Math.min(left, chunkBytes))
-    const length = isMissing ? buffer.length : await readSome(file, buffer, skip)
-    if (length === 0) isMissing = true
-    left -= length
-    yield buffer.subarray(0, length)
-  }
-}
-
-/** @returns the number of bytes read, or 0 after reporting a failure to `skip` */
-async function readSome(file: FileHandle, buffer: Buffer, skip: (reason: string) => void): Promise<number> {
+  if (size === 0) return
+  const options = { end: size - 1, highWaterMark: chunkBytes, autoClose: false }
+  let left = size
   try {
-    const { bytesRead } = await file.read(buffer)
-    if (bytesRead === 0)
-      skip('shrank while it was read; the copy contains zeros instead of the missing bytes')
-    return bytesRead
+    for await (const chunk of file.createReadStream(options) as AsyncIterable<Buffer>) {
+      left -= chunk.length
+      yield chunk
+    }
+    if (left > 0) skip('shrank while it was read; the copy contains zeros instead of the missing bytes')
   } catch (error) {
     const { message } = error as Error
     skip(`could not be read completely; the copy contains zeros instead of the missing bytes: ${message}`)
-    return 0
   }
+  for (; left > 0; left -= chunkBytes) yield Buffer.alloc(Math.min(left, chunkBytes))
 }
 
 const metadataOf = ({ mode, mtimeMs }: Stats) => ({ mode: mode & 0o7777, mtime: mtimeMs / 1000 })

@@ -1,12 +1,9 @@
 import { CliError } from '../core/errors.ts'
 import type { RemotePath } from './download.ts'
 
-export type Kind = 'file' | 'folder' | 'missing'
+type Kind = 'file' | 'folder' | 'missing'
 
-/**
- * Requests the first byte of a path to determine whether it is a file, a folder or missing.
- * @throws {CliError} if the request fails for any other reason
- */
+/** Requests the first byte of a path to determine whether it is a file, a folder or missing. */
 export async function kindOf({ api, id, path }: RemotePath): Promise<Kind> {
   try {
     const headers = { range: 'bytes=0-0' }
@@ -14,9 +11,8 @@ export async function kindOf({ api, id, path }: RemotePath): Promise<Kind> {
     response.destroy()
     return 'file'
   } catch (error) {
-    const kind = error instanceof CliError ? kinds[error.code] : undefined
-    if (kind === undefined) throw error
-    return kind
+    if (error instanceof CliError && Object.hasOwn(kinds, error.code)) return kinds[error.code]!
+    throw error
   }
 }
 

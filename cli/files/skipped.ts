@@ -1,7 +1,4 @@
-/**
- * Maximum number of skipped entries listed by name. Limited, because a sandbox can send any number of
- * entries.
- */
+/** Maximum number of entries listed by name, because a sandbox can send any number of entries. */
 const namedCount = 20
 const maxLineLength = 400
 
@@ -9,7 +6,6 @@ export class Skipped {
   readonly lines: string[] = []
   count = 0
 
-  /** @param name untrusted, and of any length */
   add(name: string, reason: string): void {
     this.addLine(`${shorten(name)}: ${reason}`)
   }
@@ -20,11 +16,9 @@ export class Skipped {
   }
 
   addError(name: string, error: unknown): void {
-    this.add(name, reasonOf(error))
+    const withoutPath = (error as Error).message.replace(/, \w+ (<Buffer|').*$/s, '')
+    this.add(name, withoutPath)
   }
 }
 
 const shorten = (name: string): string => (name.length > 200 ? `${name.slice(0, 200)}…` : name)
-
-/** Node's error message without the path. */
-const reasonOf = (error: unknown): string => (error as Error).message.replace(/, \w+ (<Buffer|').*$/s, '')

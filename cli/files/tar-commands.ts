@@ -5,10 +5,9 @@ const firstLine = '# sandlot cp'
 export const copyExits = { partial: 9, interrupted: 130 }
 
 /**
- * Unpacks an archive into a temporary folder in or next to the target, then renames each entry.
- * $1 is the target, $2 the temporary folder's name, and $3 whether to set the target's mode.
- * In the archive, the copied folder is named `root`. The file `modes` follows, and its modes are set with
- * chmod, because busybox tar ignores these modes. Works with busybox and Debian.
+ * Unpacks an archive into a temporary folder in or next to the target, then renames each entry. Works with
+ * busybox and Debian. $1 is the target, $2 the temporary folder's name, and $3 whether to set the target's mode.
+ * In the archive, the copied folder is named `root`. The file `modes` lists the modes that busybox tar ignores.
  */
 const unpackScript = `${firstLine}
 export LC_ALL=C
@@ -71,34 +70,22 @@ if [ ! -d "$1" ]; then mkdir "$1" || exit 1; fi
 if [ "$3" = yes ]; then merge "$stage/root" "$1" "$(mode_and_time "$stage/root")"; else merge "$stage/root" "$1" ''; fi
 exit "$status"`
 
-/** Removes the temporary folder left behind by a killed script. */
 const cleanUpScript = `${firstLine}
 if [ -d "$1/$2" ]; then stage=$1/$2; else stage=\${1%/*}/$2; fi
 chmod -R u+rwX "$stage" 2>/dev/null; rm -rf "$stage"`
 
-export const cleanUpCommand = (target: string, temporary: string): string[] => [
-  'sh',
-  '-c',
-  cleanUpScript,
-  'sh',
-  target,
-  temporary,
-]
+const runScript = (script: string, ...args: string[]): string[] => ['sh', '-c', script, 'sh', ...args]
 
-export const unpackCommand = (target: string, temporary: string, setsRoot: boolean): string[] => [
-  'sh',
-  '-c',
-  unpackScript,
-  'sh',
-  target,
-  temporary,
-  setsRoot ? 'yes' : 'no',
-]
+export const cleanUpCommand = (target: string, temporary: string): string[] =>
+  runScript(cleanUpScript, target, temporary)
+
+export const unpackCommand = (target: string, temporary: string, setsRoot: boolean): string[] =>
+  runScript(unpackScript, target, temporary, setsRoot ? 'yes' : 'no')
 
 export const packCommand = (path: string): string[] => ['tar', '-c', '-f', '-', '-C', path, '.']
 
-/** Marks commands started by `sandlot cp` in lists of commands. */
-export const marked = (command: string): string => (isOfCp(command) ? `(sandlot cp) ${command}` : command)
-
-const isOfCp = (command: string): boolean =>
-  command.startsWith(`sh -c '${firstLine}`) || /^tar -c -f - -C .+ \.$/.test(command)
+/** Marks the commands that `sandlot cp` runs, for lists of commands. */
+export function marked(command: string): string {
+  const isOfCp = command.startsWith(`sh -c '${firstLine}`) || /^tar -c -f - -C .+ \.$/.test(command)
+  return isOfCp ? `(sandlot cp) ${command}` : command
+}

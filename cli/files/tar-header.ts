@@ -1,11 +1,8 @@
-/**
- * Encodes tar headers in GNU format, which both GNU tar and busybox can read. busybox ignores pax headers.
- * Names are bytes, because they may not be UTF-8.
- */
+/** Encodes tar headers in GNU format, because busybox ignores pax headers. Names may not be UTF-8. */
 const blockBytes = 512
 const types = { file: '0', symlink: '2', directory: '5', longLink: 'K', longName: 'L' }
 
-export interface TarEntry {
+interface TarEntry {
   name: Buffer
   type: keyof typeof types
   mode: number
@@ -24,7 +21,6 @@ export function encodeHeader(entry: TarEntry): Buffer {
   ])
 }
 
-/** Returns the zero bytes that fill up the last block. */
 export const paddingOf = (size: number): Buffer =>
   Buffer.alloc((blockBytes - (size % blockBytes)) % blockBytes)
 

@@ -8,40 +8,35 @@ import { runStreaming } from '../exec/stream.ts'
 import type { RemotePath } from './download.ts'
 import type { Skipped } from './skipped.ts'
 import { cleanUpCommand, copyExits, packCommand, unpackCommand } from './tar-commands.ts'
+import type { UnpackOptions } from './unpack.ts'
 
 export const home = '/workspace'
-const keptBytes = 64 * 1024
+/** Maximum number of characters kept of a command's stderr. */
+const keptLength = 64 * 1024
 
-interface Unpacking {
-  /** Whether to set the mode of the target folder itself. */
-  setsRoot: boolean
-  skipped: Skipped
-}
-
-/**
- * Uploads an archive and unpacks it at a path in the sandbox. In the archive, the copied folder is named
- * `root`.
- */
+/** Uploads an archive and unpacks it at a path in the sandbox. */
 export async function uploadArchive(
   place: RemotePath,
   archive: AsyncIterable<Buffer>,
-  { setsRoot, skipped }: Unpacking,
+  { setsRoot, skipped }: UnpackOptions,
 ): Promise<void> {
   const temporary = `.sandlot-${randomUUID()}`
   const command = unpackCommand(place.path, temporary, setsRoot)
   const input = new Input(Readable.from(archive))
   const { ended, stderr } = await runCommand(place, command, { input })
   // A killed script leaves its temporary folder.
-  if (ended.status !== 'exited') await cleanUp(place, cleanUpCommand(place.path, temporary))
+  if (ended.status !== 'exited') {
+    const command = cleanUpCommand(place.path, temporary)
+    await createRemote(place.api, place.id)
+      .run({ command })
+      .catch(() => {})
+  }
   if (ended.exit_code === copyExits.partial) {
     for (const line of linesOf(stderr)) skipped.addLine(line.replaceAll(`/${temporary}/root`, ''))
   } else assertSuccess(ended, stderr)
 }
 
-/**
- * Downloads a folder as a tar archive.
- * @param write receives each chunk, and resolves when ready for the next chunk
- */
+/** Downloads a folder as a tar archive. `write` resolves when it can receive the next chunk. */
 export async function downloadArchive(
   place: RemotePath,
   write: (bytes: Buffer) => Promise<void>,
@@ -64,12 +59,11 @@ export async function downloadArchive(
   for (const line of named) skipped.addLine(line)
 }
 
-interface Pipes {
-  input?: Input
-  write?: (bytes: Buffer) => Promise<void>
-}
-
-async function runCommand({ api, id, output }: RemotePath, command: string[], { input, write }: Pipes) {
+async function runCommand(
+  { api, id, output }: RemotePath,
+  command: string[],
+  { input, write }: { input?: Input; write?: (bytes: Buffer) => Promise<void> },
+) {
   let stderr = ''
   const ended = await runStreaming({
     remote: createRemote(api, id),
@@ -77,18 +71,13 @@ async function runCommand({ api, id, output }: RemotePath, command: string[], { 
     request: { command, reveal: true },
     input,
     write: async (stream, bytes) => {
-      if (stream === 'stderr') stderr = `${stderr}${bytes}`.slice(0, keptBytes)
+      if (stream === 'stderr') stderr = `${stderr}${bytes}`.slice(0, keptLength)
       else await write?.(bytes)
     },
     note: output.note,
   }).catch(explainRefusal)
   return { ended, stderr }
 }
-
-const cleanUp = ({ api, id }: RemotePath, command: string[]): Promise<unknown> =>
-  createRemote(api, id)
-    .run({ command })
-    .catch(() => {})
 
 /** Returns the lines of tar's stderr, except for the summary. */
 const linesOf = (stderr: string): string[] =>
@@ -101,7 +90,7 @@ function explainRefusal(error: unknown): never {
   if (!(error instanceof CliError) || error.code !== 'command_not_allowed') throw error
   throw addStory(
     error,
-    'Copying a folder runs sh and tar in the sandbox.',
+    'Copying a folder requires sh and tar in the sandbox.',
     'Copy the files one by one instead, which does not run a command.',
   )
 }

@@ -1,6 +1,6 @@
 /**
- * Unpacks an untrusted archive, and never writes outside the local folder.
- * Each file has a temporary name until it is complete. Names are latin1 strings, one character per byte.
+ * Unpacks an untrusted archive, and never writes outside the local folder. Names are latin1 strings, one
+ * character per byte.
  */
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -30,18 +30,17 @@ const maxPathBytes = 4096
 /** Error codes that stop the unpacking, because every later file would also fail. */
 const fatalCodes = ['ENOSPC', 'EDQUOT']
 
-interface Unpacking {
+export interface UnpackOptions {
   /** Whether to set the mode of the target folder itself. */
   setsRoot: boolean
   skipped: Skipped
 }
 
 /** @param folder an existing path without symbolic links */
-export function unpackInto(folder: string, { setsRoot, skipped }: Unpacking) {
-  const options = { filenameEncoding: 'latin1' }
+export function unpackInto(folder: string, options: UnpackOptions) {
   // tar-stream does not decompress, so an archive cannot grow.
-  const archive = extract(options as Parameters<typeof extract>[0])
-  const target = new Target(Buffer.from(folder).toString('latin1'), { setsRoot, skipped })
+  const archive = extract({ filenameEncoding: 'latin1' } as Parameters<typeof extract>[0])
+  const target = new Target(Buffer.from(folder).toString('latin1'), options)
   const done = unpackEntries()
   // Prevents an unhandled rejection if unpacking fails before anything awaits it.
   done.catch(() => {})
@@ -56,7 +55,6 @@ export function unpackInto(folder: string, { setsRoot, skipped }: Unpacking) {
       archive.end(undefined)
       await done
     },
-    /** Stops unpacking and removes the incomplete file. */
     abort(): void {
       archive.destroy()
       target.removeTemporary()
@@ -73,7 +71,7 @@ export function unpackInto(folder: string, { setsRoot, skipped }: Unpacking) {
       } catch (error) {
         if (archive.destroying || fatalCodes.includes((error as NodeJS.ErrnoException).code ?? ''))
           throw error
-        skipped.addError(textOf(header.name), error)
+        options.skipped.addError(textOf(header.name), error)
       }
       entry.resume()
     }
@@ -81,7 +79,7 @@ export function unpackInto(folder: string, { setsRoot, skipped }: Unpacking) {
   }
 }
 
-/** Names in pax headers are UTF-8. Names in other headers are bytes. */
+/** Names in pax headers are UTF-8, unlike names in other headers. */
 function namesOf({ name, linkname, pax }: Header): { path: string[]; link: string } {
   const { path, linkpath } = (pax ?? {}) as Record<string, string | undefined>
   if ([path, linkpath].some((each) => each?.includes('\ufffd')))
@@ -91,7 +89,7 @@ function namesOf({ name, linkname, pax }: Header): { path: string[]; link: strin
   return { path: partsOf(whole), link: linkpath === undefined ? (linkname ?? '') : bytesOf(linkpath) }
 }
 
-/** Splits an entry's name into path segments. Treats an absolute name as relative to the target folder. */
+/** Returns the segments of a path. Treats an absolute name as relative to the target folder. */
 function partsOf(name: string): string[] {
   if (name.length > maxPathBytes) throw new Error(`its name is ${name.length} bytes long`)
   const parts = name.split('/').filter((part) => part !== '' && part !== '.')
@@ -104,28 +102,23 @@ const bytesOf = (path: string): Buffer => Buffer.from(path, 'latin1')
 
 type FolderFacts = Pick<Header, 'mode' | 'mtime'>
 
-/**
- * A folder whose entries are being unpacked. Its mode and time are set last, because unpacking needs
- * permissions and changes the time.
- */
 interface OpenFolder {
   name: string
+  /** Set after all entries are unpacked, because unpacking needs permissions and changes the time. */
   facts?: FolderFacts
 }
 
 class Target {
   private readonly root: string
-  private readonly setsRoot: boolean
-  private readonly skipped: Skipped
+  private readonly options: UnpackOptions
   private rootFacts: FolderFacts | undefined
   /** Parent folders of the current entry. An archive lists a folder directly before its entries. */
   private readonly open: OpenFolder[] = []
   private temporary: string | undefined
 
-  constructor(root: string, { setsRoot, skipped }: Unpacking) {
+  constructor(root: string, options: UnpackOptions) {
     this.root = root
-    this.setsRoot = setsRoot
-    this.skipped = skipped
+    this.options = options
   }
 
   makeEntry(path: string[], link: string, { type, mode, mtime }: Header): void {
@@ -165,7 +158,7 @@ class Target {
       this.enter(path.slice(0, -1), { mode: undefined })
       this.enter(path, { mode: 0o700 })
       this.open.at(-1)!.facts = facts
-    } else if (this.setsRoot) this.rootFacts = facts
+    } else if (this.options.setsRoot) this.rootFacts = facts
     else return
     // Writable until all entries are unpacked.
     chmodSync(this.pathOf(path), (facts.mode & 0o777) | 0o700)
@@ -198,7 +191,6 @@ class Target {
     }
   }
 
-  /** @returns a temporary path next to the entry */
   private prepare(path: string[]): Buffer {
     if (path.length === 0) throw new Error('has the name of the folder itself but is not a folder')
     const folder = path.slice(0, -1)
@@ -216,9 +208,8 @@ class Target {
   }
 
   /**
-   * Leaves the open folders that do not contain the path, then enters the path's remaining folders. Never
-   * follows a link.
-   * @param missing if set, missing folders are created with `missing.mode`
+   * Leaves the open folders that do not contain the path, then enters the other folders of the path. Never
+   * follows a link. Creates missing folders only if `missing` is set.
    */
   private enter(path: string[], missing?: { mode: number | undefined }): void {
     let depth = 0
@@ -246,7 +237,7 @@ class Target {
       utimesSync(this.pathOf(path), mtime, mtime)
       chmodSync(this.pathOf(path), mode & 0o777)
     } catch (error) {
-      this.skipped.addError(textOf(path.join('/')) || '.', error)
+      this.options.skipped.addError(textOf(path.join('/')) || '.', error)
     }
   }
 

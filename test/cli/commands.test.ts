@@ -143,10 +143,10 @@ const walk: Shown[] = [
 const fill = (line: string) =>
   line.split(' ').map((word) => word.replace('HOME', user.home.folder).replace('BASE', world.url()))
 
-async function onTerminal(args: string[], columns = 120): Promise<{ text: string; code: number | null }> {
+async function onTerminal(args: string[], columns = 120, { home }: Pick<SessionUser, 'home'> = user) {
   const terminal = openTerminal(
     ['sh', '-c', `stty cols ${columns}; exec "$@"`, 'sh', process.execPath, clientPath, ...args],
-    user.home.environment({ NO_COLOR: '1' }),
+    home.environment({ NO_COLOR: '1' }),
   )
   const code = await terminal.ended
   // On a slow machine, a progress line is drawn and then overwritten.
@@ -179,43 +179,14 @@ test.each(walk)(
 )
 
 /** Commands that have separate tests. */
-const elsewhere = [
-  'signup',
-  'login',
-  'logout',
-  'cp',
-  'forward',
-  'ps',
-  'logs',
-  'kill',
-  'attach',
-  'ls',
-  'rm',
-  'version',
-  'session create',
-  'session rm',
-  'session use',
-  'files edit',
-  'files mv',
-  'files watch',
-  'allowlist set',
-  'secrets create',
-  'secrets ls',
-  'secrets rm',
-  'keys create',
-  'keys ls',
-  'keys rotate',
-  'keys rm',
-  'account password',
-  'account end-sessions',
-  'account delete',
-  'mcp serve',
-  'mcp init',
-  'mcp doctor',
-  'config set-key',
-  'doctor',
-  'completion',
-]
+const elsewhere = `
+signup, login, logout, cp, forward, ps, logs, kill, attach, ls, rm, version, session create,
+session rm, session use, files edit, files mv, files watch, allowlist set, secrets create,
+secrets ls, secrets rm, keys create, keys ls, keys rotate, keys rm, account password,
+account end-sessions, account delete, mcp serve, mcp init, mcp doctor, config set-key, doctor,
+completion`
+  .trim()
+  .split(/,\s+/)
 
 const names = (branch: Branch, before = ''): string[] =>
   Object.entries(branch).flatMap(([name, entry]) => {
@@ -339,14 +310,8 @@ test('to fit the terminal, a table truncates the widest column first and the id 
   using owner = await users.newUser()
   const name = '長い名前 with many words, so many that they fill a line'
   const id = (await owner.run(['session', 'create', '--name', name, '--async'])).stdout.trim()
-  const seen = async (columns: number) => {
-    const terminal = openTerminal(
-      ['sh', '-c', `stty cols ${columns}; exec "$@"`, 'sh', process.execPath, clientPath, 'session', 'ls'],
-      owner.home.environment({ NO_COLOR: '1' }),
-    )
-    await terminal.ended
-    return terminal.screen().replaceAll('\r', '').trimEnd().split('\n')
-  }
+  const seen = async (columns: number) =>
+    (await onTerminal(['session', 'ls'], columns, owner)).text.trimEnd().split('\n')
   expect((await seen(200))[1]).toContain(name)
   const [head, row] = await seen(80)
   expect(row).toMatch(new RegExp(`^${id}  .*長い.*…  .*in \\d+ min$`))

@@ -1,6 +1,6 @@
 /** `sandlot cp` and `files get|put` with every type of entry, in both directions. */
 import { execFileSync } from 'node:child_process'
-import { createHash, randomBytes } from 'node:crypto'
+import { hash, randomBytes } from 'node:crypto'
 import {
   chmodSync,
   lstatSync,
@@ -188,10 +188,8 @@ function describeTree(folder: string, path = ''): Record<string, unknown> {
     if (stats.isSymbolicLink()) return [[name, readlinkSync(at(name))]]
     const facts = { mode: (stats.mode & 0o7777).toString(8) }
     if (stats.isDirectory()) return [[name, facts], ...Object.entries(describeTree(folder, name))]
-    const hash = createHash('sha256')
-      .update(readFileSync(at(name)))
-      .digest('hex')
-    return [[name, { ...facts, hash, mtime: Math.floor(stats.mtimeMs / 1000) }]]
+    const sha256 = hash('sha256', readFileSync(at(name)))
+    return [[name, { ...facts, sha256, mtime: Math.floor(stats.mtimeMs / 1000) }]]
   })
   return Object.fromEntries(described)
 }

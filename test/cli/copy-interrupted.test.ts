@@ -28,7 +28,7 @@ describeOnBothDrivers('copies', (driver) => {
   afterEach(() => sh('rm -rf .bin'))
 
   const local = (name: string) => join(world.folder, name)
-  const cp = (...args: string[]) => user.run(['cp', ...args])
+  const names = ['file0', 'file1', 'file2', 'file3']
   const sh = async (script: string): Promise<string> => {
     const ran = await user.run(['exec', '-c', script])
     expect(ran).toMatchObject({ code: 0 })
@@ -47,7 +47,8 @@ describeOnBothDrivers('copies', (driver) => {
   }
 
   test('an interrupted copy into a session leaves no partially written file', async () => {
-    makeLarge(local('large'))
+    mkdirSync(local('large'))
+    for (const name of names) writeFileSync(local(`large/${name}`), Buffer.alloc(500_000))
     await sh('mkdir large; echo old > large/file0')
     // Sends a truncated archive, then waits.
     await putTar('head -c 700000 | /bin/tar "$@"; sleep 600')
@@ -62,7 +63,7 @@ describeOnBothDrivers('copies', (driver) => {
     await sh('mkdir source; for n in 0 1 2 3; do head -c 500000 /dev/zero > source/file$n; done')
     await putTar('/bin/tar "$@" | head -c 700000; sleep 600')
     mkdirSync(local('fetched'))
-    for (const name of ['file0', 'file1', 'file2', 'file3']) writeFileSync(local(`fetched/${name}`), 'old')
+    for (const name of names) writeFileSync(local(`fetched/${name}`), 'old')
     const ran = await interrupt([':source/.', local('fetched')], () =>
       readdirSync(local('fetched')).some((name) => name.endsWith('.part')),
     )
@@ -85,20 +86,4 @@ describeOnBothDrivers('copies', (driver) => {
     await eventually(async () => !(await sh('ls -A')).includes('.sandlot-'), 15_000)
     expect(await sh('cat one')).toBe('old\n')
   })
-
-  test("a hostile tar program in the sandbox cannot fill the client's disk or memory", async () => {
-    await sh('mkdir hostile; head -c 30000000 /dev/zero | gzip > .packed')
-    await putTar('cat /workspace/.packed')
-    expect(await cp(':hostile', local('hostile'))).toMatchObject({
-      code: 1,
-      stderr: expect.stringContaining('Invalid tar header'),
-    })
-    expect(readdirSync(local('hostile'))).toEqual([])
-  })
 })
-
-function makeLarge(folder: string): void {
-  mkdirSync(folder)
-  for (const name of ['file0', 'file1', 'file2', 'file3'])
-    writeFileSync(join(folder, name), Buffer.alloc(500_000))
-}

@@ -187,14 +187,14 @@ test('`cp` reports why each copy failed', async () => {
   await fails([folder, ':a-file'], 1, 'a-file is a file')
   await fails([':nothing', local('x')], 3, 'No file exists at this path')
   await fails([local('nothing'), ':x'], 1, 'cannot be read')
-  await fails([folder, local('x')], 2, 'Write SESSION:PATH')
+  await fails([folder, local('x')], 2, 'Use SESSION:PATH')
   await fails([':a', ':b'], 2, 'must be local')
-  await fails(['a:b.txt', ':'], 2, 'write ./a:b.txt')
-  await fails([':x', 'a:b.txt'], 2, 'write ./a:b.txt')
+  await fails(['a:b.txt', ':'], 2, 'use ./a:b.txt')
+  await fails([':x', 'a:b.txt'], 2, 'use ./a:b.txt')
   writeFileSync(local('no-session:b.txt'), '')
   expect(await user.run(['cp', 'no-session:b.txt', 'x'], { cwd: world.folder })).toMatchObject({
     code: 3,
-    stderr: expect.stringContaining('write ./no-session:b.txt'),
+    stderr: expect.stringContaining('use ./no-session:b.txt'),
   })
   await fails([`${user.id}x:a`, local('x')], 3, `${user.id}x`)
   await user.run(['exec', '-c', 'mkdir a-folder'])

@@ -12,14 +12,6 @@ describe('exec', () => {
   const exec = (args: string[], input?: string | Uint8Array) =>
     user.run(['exec', ...args], input === undefined ? {} : { input })
 
-  test("`exec` returns the command's stdout, stderr and exit code", async () => {
-    expect(await exec(['--', 'sh', '-c', 'printf out; printf err >&2; exit 3'])).toMatchObject({
-      stdout: 'out',
-      stderr: 'err',
-      code: 3,
-    })
-  })
-
   test('`exec` passes stdin through byte for byte', async () => {
     const text = '\ufeffhéllo\n\0\ttab 🎈 no newline at the end'
     expect((await exec(['cat'], text)).bytes).toEqual(Buffer.from(text))
@@ -45,29 +37,18 @@ describe('exec', () => {
 
   test.each([
     ['the exit code 255 of the command', ['-c', 'exit 255'], 255],
-    ['the exit code 1 of the command', ['false'], 1],
-    ['the exit code 2 of the command', ['-c', 'exit 2'], 2],
-    ['124 after a timeout', ['--timeout', '300ms', 'sleep', '30'], 124],
-    ['126 for a file that is not executable', ['/etc/passwd'], 126],
-    ['127 for an unknown program', ['no-such-command'], 127],
     ['137 after SIGKILL', ['-c', 'kill -9 $$'], 137],
     ['143 after SIGTERM', ['-c', 'kill -TERM $$'], 143],
-    ['125 for an unknown session', ['-s', 'sbx_none', 'true'], 125],
   ])('`exec` exits with %s', async (_, args, code) => {
     expect(await exec(args)).toMatchObject({ code })
   })
 
-  test('`exec` prints the output received before a timeout, and then reports the timeout', async () => {
-    const { stdout, stderr } = await exec(['--timeout', '500ms', '-c', 'echo partial; sleep 30'])
-    expect(stdout).toBe('partial\n')
-    expect(stderr).toContain('timed out')
-  })
-
-  test('`exec` prints large output completely', async () => {
-    const { bytes, stderr, code } = await exec(['-c', 'yes | head -c 12000000'])
-    expect(stderr).toBe('')
-    expect(bytes.length).toBe(12_000_000)
-    expect(code).toBe(0)
+  test('`exec` prints the output received before a timeout, and exits with 124', async () => {
+    expect(await exec(['--timeout', '500ms', '-c', 'echo partial; sleep 30'])).toMatchObject({
+      code: 124,
+      stdout: 'partial\n',
+      stderr: expect.stringContaining('timed out'),
+    })
   })
 
   test("`exec --json` prints the whole result and exits with the command's exit code", async () => {
@@ -84,10 +65,11 @@ describe('exec', () => {
   })
 
   test('a --json argument of the remote command does not make the client print errors as JSON', async () => {
-    const { stdout, stderr, code } = await exec(['-s', 'sbx_none', 'cat', '--json'])
-    expect(code).toBe(125)
-    expect(stdout).toBe('')
-    expect(stderr).toContain('The session sbx_none was not found')
+    expect(await exec(['-s', 'sbx_none', 'cat', '--json'])).toMatchObject({
+      code: 125,
+      stdout: '',
+      stderr: expect.stringContaining('The session sbx_none was not found'),
+    })
   })
 
   test('`exec` exits with 125 if the session has been destroyed', async () => {
@@ -120,18 +102,6 @@ describe('files', () => {
     expect(await files(['view', 'empty'])).toMatchObject({ code: 0, stdout: '' })
   })
 
-  test('`files view` prints a requested range of lines', async () => {
-    await files(['create', 'lines', '--content', 'one\ntwo\nthree\n'])
-    for (const [range, shown] of [
-      ['2:3', 'two\nthree\n'],
-      ['2:', 'two\nthree\n'],
-      [':1', 'one\n'],
-      ['2', 'two\n'],
-    ]) {
-      expect(await files(['view', 'lines', '--lines', range!])).toMatchObject({ code: 0, stdout: shown })
-    }
-  })
-
   test('`files create` replaces a file only with --overwrite', async () => {
     const create = ['create', 'script', '--content', '#!/bin/sh\necho ran\n']
     expect(await files(create)).toMatchObject({ code: 0 })
@@ -143,8 +113,6 @@ describe('files', () => {
   })
 
   test.each([
-    ['a missing file', ['view', 'none'], 3],
-    ['a directory', ['view', '/tmp'], 5],
     ['a path that is not writable', ['create', '/etc/x', '--content', 'x'], 1],
     ['a missing local file', ['create', 'x', '--from-file', '/nonexistent'], 1],
   ])('a `files` command for %s exits with the documented code', async (_, args, code) => {

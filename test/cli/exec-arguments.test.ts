@@ -18,6 +18,12 @@ afterAll(async () => {
   home[Symbol.dispose]()
 })
 
+const envOf = ({ url }: { url: string }) => ({
+  SANDLOT_URL: url,
+  SANDLOT_API_KEY: 'sandlot_live_x',
+  SANDLOT_SESSION: 'sbx_a',
+})
+
 const running = { id: execId, status: 'running', command: 'make', tty: false }
 
 /** Runs the client against a session with these commands. */
@@ -25,8 +31,7 @@ async function askAmong(commands: object[], args: string[]) {
   await using service = await startPeer((_, response) =>
     response.end(JSON.stringify({ data: commands, next_cursor: null, ...commands[0] })),
   )
-  const env = { SANDLOT_URL: service.url, SANDLOT_API_KEY: 'sandlot_live_x', SANDLOT_SESSION: 'sbx_a' }
-  const ran = await home.run([...args, '--json'], { env })
+  const ran = await home.run([...args, '--json'], { env: envOf(service) })
   return { ...ran, asked: service.asked.map(({ line }) => line) }
 }
 
@@ -54,26 +59,24 @@ test('`attach` without an id selects the only command with a terminal', async ()
   await using service = await startPeer((_, response) =>
     response.end(JSON.stringify({ data: [running, terminal], next_cursor: null })),
   )
-  const env = { SANDLOT_URL: service.url, SANDLOT_API_KEY: 'sandlot_live_x', SANDLOT_SESSION: 'sbx_a' }
-  const screen = openTerminal([process.execPath, clientPath, 'attach'], home.environment(env))
+  const screen = openTerminal([process.execPath, clientPath, 'attach'], home.environment(envOf(service)))
   await screen.ended
   expect(service.asked.at(-1)!.line).toBe(`GET ${base}/${terminal.id}/attach`)
 })
 
 test('`exec -d` on a terminal shows how to follow and how to kill the command', async () => {
   await using service = await startPeer((_, response) => response.end(JSON.stringify(running)))
-  const env = { SANDLOT_URL: service.url, SANDLOT_API_KEY: 'sandlot_live_x', SANDLOT_SESSION: 'sbx_a' }
-  const screen = openTerminal([process.execPath, clientPath, 'exec', '-d', 'make'], home.environment(env))
+  const command = [process.execPath, clientPath, 'exec', '-d', 'make']
+  const screen = openTerminal(command, home.environment(envOf(service)))
   await screen.shows(execId)
-  await screen.shows(`\`sandlot logs -f -s sbx_a ${execId}\` follows it`)
+  await screen.shows(`\`sandlot logs -f -s sbx_a ${execId}\` follows its output`)
   await screen.shows(`\`sandlot kill -s sbx_a ${execId}\` ends it`)
   expect(await screen.ended).toBe(0)
 })
 
 async function ask(args: string[]) {
   peer.asked.length = 0
-  const env = { SANDLOT_URL: peer.url, SANDLOT_API_KEY: 'sandlot_live_x', SANDLOT_SESSION: 'sbx_a' }
-  const ran = await home.run(args, { env })
+  const ran = await home.run(args, { env: envOf(peer) })
   const [first] = peer.asked
   return { ...ran, line: first?.line, command: first?.body ? JSON.parse(first.body).command : undefined }
 }

@@ -2,11 +2,9 @@
 import { expect, test } from 'vitest'
 import { createApi } from '../../cli/core/api.ts'
 import { Settings } from '../../cli/core/settings.ts'
-import { readAll } from '../../cli/exec/follow.ts'
 import { createRemote, type Remote } from '../../cli/exec/remote.ts'
 import { RetryPolicy } from '../../cli/exec/retry.ts'
 import { runStreaming } from '../../cli/exec/stream.ts'
-import { bytesOf } from '../../shared/contract/exec-events.ts'
 import { shareWorld } from '../support/shared.ts'
 import { type CuttableLine, openLine } from './line.ts'
 import { makeUsers, shareSession } from './users.ts'
@@ -60,60 +58,33 @@ const remoteOver = (line: CuttableLine) => {
   return createRemote(createApi(new Settings({ url: line.url, apiKey: apiKey! }, {})), user.id)
 }
 
-/** A single request only has six attempts. */
-const manyTries = 8
-
-/** Restores the connection before the last attempt. The command of {@link waiting} then continues. */
-const restoreLate = (line: CuttableLine, remote: Remote, file: string): Remote => {
-  let tries = 0
-  return {
-    ...remote,
-    async follow(...args) {
-      if (++tries === manyTries) {
-        line.repair()
-        await exec(['-n', 'touch', file])
-      }
-      return await remote.follow(...args)
-    },
-  }
-}
-
-const waiting = (file: string) => `echo up; until [ -e ${file} ]; do sleep 0.05; done; echo done`
-
-/** The client's retry budget with shorter pauses. */
-const quick = () => new RetryPolicy({ pausesMs: [1] })
-
 test.concurrent('`exec` keeps reconnecting after more failures than the client allows for a single request', async () => {
   await using line = await openLine(world.url())
+  const remote = remoteOver(line)
+  let tries = 0
+  /** A single request has only six attempts, so the eighth attempt restores the connection. */
+  const follow: Remote['follow'] = async (...args) => {
+    if (++tries === 8) {
+      line.repair()
+      await exec(['-n', 'touch', 'is-mended'])
+    }
+    return await remote.follow(...args)
+  }
+  const command = 'echo up; until [ -e is-mended ]; do sleep 0.05; done; echo done'
   const printed: string[] = []
   const ended = await runStreaming({
-    remote: restoreLate(line, remoteOver(line), 'mended-1'),
-    request: { command: waiting('mended-1'), grace_ms: 60_000 },
+    remote: { ...remote, follow },
+    request: { command, grace_ms: 60_000 },
     input: undefined,
     async write(_, bytes) {
       printed.push(bytes.toString())
       if (printed.length === 1) line.hold()
     },
     note() {},
-    retry: quick(),
+    retry: new RetryPolicy({ pausesMs: [1] }),
   })
   expect(ended).toMatchObject({ status: 'exited', exit_code: 0 })
   expect(printed.join('')).toBe('up\ndone\n')
-})
-
-test.concurrent('`logs -f` tolerates as many connection failures as `exec`', async () => {
-  await using line = await openLine(world.url())
-  const remote = remoteOver(line)
-  const { id } = await remote.launch({ command: waiting('mended-2') })
-  const { follow } = restoreLate(line, remote, 'mended-2')
-  const open = (lastId?: string) => follow(id, lastId)
-  let printed = ''
-  for await (const event of readAll(await remote.follow(id), open, { retry: quick() })) {
-    if (event.event !== 'stdout') continue
-    if (printed === '') line.hold()
-    printed += bytesOf(event.data)
-  }
-  expect(printed).toBe('up\ndone\n')
 })
 
 test.concurrent('`exec` gives up after the grace period and reports the length of the outage', async () => {

@@ -107,17 +107,6 @@ test("Ctrl-C is forwarded to the command, and the client returns the command's e
   expect(code).toBe(7)
 })
 
-test('a second Ctrl-C makes the client exit and kills the command', async () => {
-  const { code } = await exec(['-c', 'trap "echo again" INT; echo up; while :; do sleep 0.77; done'], {
-    onStart: (child) =>
-      child.stdout!.on('data', (chunk) => {
-        if (/up|again/.test(String(chunk))) child.kill('SIGINT')
-      }),
-  })
-  expect(code).toBe(130)
-  await world.eventually(async () => !(await isRunning('sleep 0.7[7]')), 5_000)
-})
-
 test.each([
   ['trap "echo bye; exit 9" TERM', 'up\nbye\n', 9, 'exited 9'],
   ['', 'up\n', 143, 'signaled SIGTERM'],
@@ -129,36 +118,36 @@ test.each([
   expect(ran.stderr).toBe(`sandlot: the command has ended after SIGTERM was forwarded: ${end}.\n`)
 })
 
-test('a second SIGTERM makes the client exit even if the command keeps running', async () => {
-  const { code } = await exec(['-c', 'trap "echo again" TERM; echo up; while :; do sleep 0.78; done'], {
+test.each([
+  ['SIGINT', 'INT', 130],
+  ['SIGTERM', 'TERM', 143],
+] as const)('a second %s makes the client exit and kills the command', async (signal, name, code) => {
+  const sleep = `sleep 0.77${code}`
+  const ran = await exec(['-c', `trap "echo again" ${name}; echo up; while :; do ${sleep}; done`], {
     onStart: (child) =>
       child.stdout!.on('data', (chunk) => {
-        if (/up|again/.test(String(chunk))) child.kill('SIGTERM')
+        if (/up|again/.test(String(chunk))) child.kill(signal)
       }),
   })
-  expect(code).toBe(143)
+  expect(ran.code).toBe(code)
+  await world.eventually(async () => !(await isRunning(`sleep 0.[7]7${code}`)), 10_000)
 })
 
-test('after a client is killed, its command keeps running only for the requested grace period', async () => {
-  const { signal } = await exec(['-n', '--grace', '100ms', '-c', 'echo up; sleep 775'], {
+test.each([
+  ['without input', '775', ['-n'], {}],
+  ['while sending stdin', '774', [], { openInput: true }],
+])('a command whose client is killed %s ends after its grace period', async (_, seconds, options, input) => {
+  const { signal } = await exec([...options, '--grace', '100ms', '-c', `echo up; sleep ${seconds}`], {
+    ...input,
     onStart: (child) => child.stdout!.once('data', () => child.kill('SIGKILL')),
   })
   expect(signal).toBe('SIGKILL')
-  await world.eventually(async () => !(await isRunning('sleep 77[5]')), 5_000)
+  await world.eventually(async () => !(await isRunning(`sleep [7]${seconds.slice(1)}`)), 5_000)
   const { data } = (await user.run(['ps', '--json'])).json()
-  const { id } = data.find(({ command }: { command: string }) => command.includes('up; sleep 775'))
+  const { id } = data.find(({ command }: { command: string }) => command.includes(`up; sleep ${seconds}`))
   expect((await user.run(['logs', '-f', id])).stderr).toContain(
     "killed: its client disconnected. The client was disconnected for longer than the command's grace period (--grace).",
   )
-})
-
-test('the command is killed if its client is killed while sending stdin', async () => {
-  const { signal } = await exec(['--grace', '100ms', '-c', 'echo up; sleep 774'], {
-    openInput: true,
-    onStart: (child) => child.stdout!.once('data', () => child.kill('SIGKILL')),
-  })
-  expect(signal).toBe('SIGKILL')
-  await world.eventually(async () => !(await isRunning('sleep 77[4]')), 5_000)
 })
 
 test.each([
@@ -258,10 +247,4 @@ test('`exec` shows a secret only with --reveal', async () => {
   expect((await exec(['-n', '--', 'printenv', 'WORD'])).stdout).toBe('[secret WORD]\n')
   expect((await exec(['-n', '--reveal', '--', 'printenv', 'WORD'])).stdout).toBe('p4ssw0rd!\n')
   await user.run(['secrets', 'rm', '--yes', 'WORD'])
-})
-
-test('`exec -t` fails without a terminal and suggests an alternative', async () => {
-  const { code, stderr } = await exec(['-it', 'sh'])
-  expect(code).toBe(125)
-  expect(stderr).toContain('terminal')
 })

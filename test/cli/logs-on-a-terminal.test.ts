@@ -47,7 +47,3 @@ test('`logs --color never` prints text without colors on a terminal', async () =
   expect(shown).toContain('hidden red naïve\r\n')
   expect(shown).not.toContain('\u001b')
 })
-
-test('`logs` prints every byte unchanged if stdout is a pipe', async () => {
-  expect(await user.run(['logs', await record()])).toMatchObject({ code: 0, stdout, stderr })
-})

@@ -49,10 +49,7 @@ async function confirmIntent({ options, ask }: Invocation<Options>, email: strin
   if (typed.trim().toLowerCase() !== email) throw new CliError('failed', otherwise)
 }
 
-/**
- * Returns the id of the saved key's account. Returns undefined if a different key is in use, or if the
- * request fails.
- */
+/** Returns the account of the saved key, or undefined if a different key is in use or the request fails. */
 async function accountOfKey({ settings, api }: Invocation<Options>): Promise<string | undefined> {
   const key = await settings.findKey(await settings.baseUrl())
   if (key === undefined || key.value !== (await settings.saved()).api_key) return undefined

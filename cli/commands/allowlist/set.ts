@@ -2,7 +2,7 @@ import { defineCommand } from '../../core/command.ts'
 import { CliError } from '../../core/errors.ts'
 import { decodeUtf8, readInput, readLocalFile } from '../../core/input.ts'
 import { allowlistFields } from '../../core/shapes.ts'
-import { showAllowlist } from './show.ts'
+import { showAllowlist } from './get.ts'
 
 export const define = defineCommand<{ file?: string }>({
   declare: (command) =>

@@ -13,7 +13,7 @@ export const define = defineCommand({
   fields: ['base_url', 'api_key', 'session', 'file', 'profile', 'profiles'],
   handle: async ({ settings, output }) => {
     const problems: CliError[] = []
-    /** Records any error and returns undefined, so that the remaining settings are still shown. */
+    /** Records an error, so that the remaining settings are still shown. */
     async function attempt<T>(read: () => T | Promise<T>): Promise<T | undefined> {
       try {
         return await read()

@@ -3,7 +3,7 @@ import { CliError } from '../../core/errors.ts'
 import { hasPipedInput } from '../../core/input.ts'
 import { createdFileFields } from '../../core/shapes.ts'
 import { sendFile } from '../../files/upload.ts'
-import { offerToOverwrite } from './overwrite.ts'
+import { offerToOverwrite } from './lines.ts'
 
 interface Options {
   content?: string
@@ -45,7 +45,6 @@ export const define = defineCommand<Options>({
   },
 })
 
-/** Returns the text to write, or the local path to read it from. The path `-` means stdin. */
 function readSource({ content, fromFile, from: local = fromFile }: Options) {
   if (content !== undefined && local !== undefined) {
     throw new CliError('usage', '--content and --from are mutually exclusive.')

@@ -1,7 +1,7 @@
 import { searchTimeoutMs } from '../../core/api.ts'
 import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { globFields } from '../../core/shapes.ts'
-import { line, nameBytes, reportMore } from './names.ts'
+import { line, nameBytes, reportMore } from './lines.ts'
 
 export const define = defineCommand<{ path?: string }>({
   declare: (command) =>

@@ -2,7 +2,7 @@ import { type Reply, searchTimeoutMs } from '../../core/api.ts'
 import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { exitCodes } from '../../core/errors.ts'
 import { matchFields } from '../../core/shapes.ts'
-import { line, nameBytes, reportMore, textBytes } from './names.ts'
+import { line, nameBytes, reportMore, textBytes } from './lines.ts'
 
 export const define = defineCommand<{
   include?: string

@@ -3,8 +3,7 @@ import { searchTimeoutMs } from '../../core/api.ts'
 import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { readCount } from '../../core/parse.ts'
 import { fileEntryFields } from '../../core/shapes.ts'
-import { longLine, nameOf } from './long-line.ts'
-import { line, reportMore } from './names.ts'
+import { line, longLine, nameOf, reportMore } from './lines.ts'
 
 export const define = defineCommand<{ long?: boolean; all?: boolean; depth?: string }>({
   declare: (command) =>
@@ -43,8 +42,8 @@ name is printed, with sizes in bytes and RFC 3339 times.`,
 })
 
 /**
- * Omits entries whose names start with a dot, and everything below them. Relies on the first entry being
- * directly in the listed folder.
+ * Omits entries whose names start with a dot, and everything below them. The first entry must be directly in
+ * the listed folder.
  */
 function visible(entries: ListedEntry[]): ListedEntry[] {
   const [{ name = '', path: first = name } = {}] = entries

@@ -1,7 +1,7 @@
 import { basename } from 'node:path'
 import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { movedFileFields } from '../../core/shapes.ts'
-import { offerToOverwrite } from './overwrite.ts'
+import { offerToOverwrite } from './lines.ts'
 
 export const define = defineCommand<{ overwrite?: boolean }>({
   declare: (command) =>

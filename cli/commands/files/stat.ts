@@ -1,6 +1,6 @@
 import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { fileStatFields } from '../../core/shapes.ts'
-import { longLine } from './long-line.ts'
+import { longLine } from './lines.ts'
 
 export const define = defineCommand({
   declare: (command) =>

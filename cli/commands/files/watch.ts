@@ -8,7 +8,7 @@ import { readCount } from '../../core/parse.ts'
 import { watchFields } from '../../core/shapes.ts'
 import { readAll } from '../../exec/follow.ts'
 import { exitOnClosedPipe, reconnectNotes } from '../../exec/print.ts'
-import { line, nameBytes } from './names.ts'
+import { line, nameBytes } from './lines.ts'
 
 export const define = defineCommand<{ depth?: string }>({
   declare: (command) =>
@@ -52,7 +52,6 @@ second may be missed. Changes while the client reconnects are not printed.`,
   },
 })
 
-/** @throws {CliError} if the watch has ended */
 function assertOpen({ event, data }: WatchEvent): false {
   if (event !== 'end') return false
   throw new CliError(data.code, data.detail, { details: { status: errors[data.code as ErrorCode]?.status } })

@@ -46,7 +46,6 @@ started only with --yes.`,
   },
 })
 
-/** @throws {CliError} if there are no entries to test */
 async function chooseSpots({ args, options, settings, output }: Invocation<Options>) {
   const { scope, name } = options
   const [target] = args
@@ -63,8 +62,8 @@ async function chooseSpots({ args, options, settings, output }: Invocation<Optio
   if (existing.length > 0) return existing
   const option = scope === 'user' ? '' : ' --scope project'
   if (client === undefined) {
-    const subject = scope === 'user' ? 'No MCP client on this machine' : 'No MCP client in this folder'
-    throw new CliError('failed', `${subject} is configured to use the Sandlot server.`, {
+    const place = scope === 'user' ? 'on this machine' : 'in this folder'
+    throw new CliError('failed', `No MCP client ${place} is configured to use the Sandlot server.`, {
       hint: `\`sandlot mcp init TARGET${option}\` adds it; \`sandlot mcp init\` lists the clients.`,
     })
   }
@@ -112,10 +111,7 @@ async function open(invocation: Invocation<Options>, spot: Spot, entry: unknown)
   return startPeer(launch.program, launch.args, settings.environmentWith(launch.env))
 }
 
-/**
- * Asks for permission to start a project's server, which is untrusted and can read the API key.
- * @throws {CliError} if the user refuses, or if `mcp init` would not write the command and --yes is not set
- */
+/** Asks for permission to start a project's server, which is untrusted and can read the API key. */
 async function requirePermission(
   { options, output, ask }: Invocation<Options>,
   { target }: Spot,
@@ -124,13 +120,10 @@ async function requirePermission(
 ): Promise<void> {
   if (options.yes) return output.note(`Starting: ${line}`)
   if (!isAsInitWrites(targets[target]!, entry)) {
-    throw new CliError(
-      'failed',
-      `Not started, because \`sandlot mcp init\` would not write this command: ${line}`,
-      {
-        hint: 'The command can read your API key. Use --yes to start it anyway.',
-      },
-    )
+    const why = `Not started, because \`sandlot mcp init\` would not write this command: ${line}`
+    throw new CliError('failed', why, {
+      hint: 'The command can read your API key. Use --yes to start it anyway.',
+    })
   }
   await ask.confirm(`Start ${line}?`, 'The server was not started.')
 }

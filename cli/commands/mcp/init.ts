@@ -95,10 +95,11 @@ async function check(output: Output, spot: Spot, entry: ServerEntry | undefined)
 }
 
 async function write(
-  { options, settings, output }: Invocation<Options>,
+  invocation: Invocation<Options>,
   spot: Spot,
   entry: ServerEntry | undefined,
 ): Promise<void> {
+  const { options, output } = invocation
   const { file, name, scope } = spot
   const { before, after } = await edit(spot, entry)
   const changed = entry === undefined ? after !== (before ?? '') : after !== before
@@ -112,8 +113,7 @@ async function write(
   const done = entry === undefined ? 'removed from' : 'written to'
   output.result({ ...spot, changed, backup: backup ?? null }, `${name} ${done} ${file}\n`)
   if (backup !== undefined) output.note(`The previous version of the file is saved as ${backup}.`)
-  if (entry !== undefined)
-    await noteMissingSettings({ options, settings, output }, targets[spot.target]!.title)
+  if (entry !== undefined) await noteMissingSettings(invocation, targets[spot.target]!.title)
 }
 
 /** Accepts only names that every MCP client supports. */
@@ -127,12 +127,9 @@ async function chooseServer(settings: Settings, { http, portable }: Options): Pr
   return { url: `${await settings.baseUrl()}${routes.callMcp.path}` }
 }
 
-/**
- * Warns about unsaved settings. The MCP client might start the server without this shell's environment
- * variables.
- */
+/** Warns about unsaved settings, because the MCP client might not pass on this shell's environment variables. */
 async function noteMissingSettings(
-  { options, settings, output }: Pick<Invocation<Options>, 'options' | 'settings' | 'output'>,
+  { options, settings, output }: Invocation<Options>,
   title: string,
 ): Promise<void> {
   if (options.http) {
@@ -161,11 +158,10 @@ async function list({ options, settings, output }: Invocation<Options>): Promise
       state: await stateOf(spot, entryFor(targets[spot.target]!, server)).catch(() => 'unreadable'),
     })),
   )
-  if (spots.length === 0)
-    output.note(`No MCP client was found. Supported clients: ${Object.keys(targets).join(', ')}.`)
   const rows = spots.map(({ target, scope, state, file }) => [target, scope, state, file])
-  if (rows.length === 0) output.result({ data: spots }, '')
-  else output.table({ data: spots }, ['TARGET', 'SCOPE', 'SERVER', 'FILE'], rows)
+  if (rows.length > 0) return output.table({ data: spots }, ['TARGET', 'SCOPE', 'SERVER', 'FILE'], rows)
+  output.note(`No MCP client was found. Supported clients: ${Object.keys(targets).join(', ')}.`)
+  output.result({ data: spots }, '')
 }
 
 async function stateOf(spot: Spot, entry: ServerEntry | undefined): Promise<string> {

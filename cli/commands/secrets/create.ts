@@ -1,6 +1,4 @@
-/**
- * Sets a secret. The value is never passed as an argument, because other users can see a process's arguments.
- */
+/** The value is never passed as an argument, because other users can see a process's arguments. */
 import { limits } from '../../../shared/contract/limits.ts'
 import { shellWord } from '../../../shared/contract/shell-words.ts'
 import { addSessionOption, defineCommand, type Invocation } from '../../core/command.ts'
@@ -44,7 +42,7 @@ it needs confirmation at a terminal, and --short elsewhere.`,
     await settings.apiKey(await settings.baseUrl())
     const sandbox_id = await idOfGiven(options.session, api)
     const value = await readValue(invocation)
-    await confirmIntent(value, invocation)
+    await confirmShortValue(value, invocation)
     const body = { name: args[0]!, value, sandbox_id }
     const secret = await api.call('createSecret', { body })
     output.result(secret, `${secret.name}\n`)
@@ -52,10 +50,7 @@ it needs confirmation at a terminal, and --short elsewhere.`,
   },
 })
 
-/**
- * @throws {CliError} `usage` for NAME=VALUE or excess arguments. The message omits any text that might be the
- * value.
- */
+/** @throws {CliError} without any text that might be the value */
 function requireNameOnly(args: string[]): void {
   const [name = '', value] = args[0]!.split(/=(.*)/s)
   if (value !== undefined) {
@@ -64,7 +59,7 @@ function requireNameOnly(args: string[]): void {
     })
   }
   // Checked before the user is prompted for the value.
-  if (!isSecretName(name)) {
+  if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) {
     throw new CliError('usage', `<name> ${shellWord(name)} must be a letter or _, then letters, digits or _`)
   }
   if (args.length === 1) return
@@ -73,13 +68,8 @@ function requireNameOnly(args: string[]): void {
   })
 }
 
-const isSecretName = (name: string): boolean => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name)
-
-/**
- * Asks for confirmation before saving a value that is too short to redact.
- * @throws {CliError} if the user does not confirm
- */
-async function confirmIntent(value: string, { options, ask }: Invocation<Options>): Promise<void> {
+/** Asks for confirmation before saving a value that is too short to redact. */
+async function confirmShortValue(value: string, { options, ask }: Invocation<Options>): Promise<void> {
   const bytes = Buffer.byteLength(value)
   // The service rejects an empty value.
   if (options.short || bytes === 0 || bytes >= limits.blankedBytes) return

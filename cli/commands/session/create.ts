@@ -83,10 +83,7 @@ function assertReusable({ name, rm, idempotencyKey }: Options): void {
   if (other !== undefined) throw new CliError('usage', `--reuse cannot be combined with ${other}.`)
 }
 
-/**
- * Returns a usage error. Suggests --name for a single argument, because other tools accept a name as an
- * argument.
- */
+/** Suggests --name for a single argument, because other tools accept a name as an argument. */
 function unexpectedArguments(args: string[]): CliError {
   const words = shellLine(...args)
   const isOne = args.length === 1
@@ -110,6 +107,7 @@ async function create(invocation: Invocation<Options>): Promise<void> {
 
 function prepareCreate({ options, api, output }: Invocation<Options>): Creation {
   const body = readBody(options)
+  const { name = '', ...rest } = body
   // The key makes it safe to retry a request whose response was lost.
   const key = options.idempotencyKey ?? randomUUID()
   /** `unknown` means that a session might exist, but its id was not received. */
@@ -119,12 +117,10 @@ function prepareCreate({ options, api, output }: Invocation<Options>): Creation 
       headers: { 'idempotency-key': key, ...(async && { prefer: 'respond-async' }) },
       timeoutMs: limits.createWaitMs + 30_000,
     }
-    const { name = '', ...rest } = body
-    const created = options.reuse
+    session = options.reuse
       ? await api.call('getOrCreateSandbox', { params: { name }, body: rest, ...common })
       : await api.call('createSandbox', { body, ...common })
-    session = created
-    return created
+    return session
   }
   async function attempt(): Promise<Reply<'createSandbox'>> {
     session = 'unknown'

@@ -61,7 +61,6 @@ async function remove(invocation: Invocation<Options>): Promise<void> {
   throw combine(failures, destroyed, isOne ? '' : `\n${sum}`)
 }
 
-/** Returns the sessions to destroy, with the names typed by the user or returned by the service. */
 async function choose({ args, options, session, api }: Invocation<Options>): Promise<Named[]> {
   if (!options.all) {
     const ids = args.length > 0 ? await idsOf(args, api) : [await session()]
@@ -73,7 +72,7 @@ async function choose({ args, options, session, api }: Invocation<Options>): Pro
   return await listActive(api)
 }
 
-/** Destroys all of these sessions. Continues after a failure, and waits out rate limits. */
+/** Continues after a failure, and waits out rate limits. */
 async function destroyAll({ api, output }: Invocation<Options>, ids: string[]): Promise<Outcome> {
   const outcome: Outcome = { destroyed: [], failures: [] }
   using progress = output.progress('destroying')
@@ -89,7 +88,7 @@ async function destroyAll({ api, output }: Invocation<Options>, ids: string[]): 
   return outcome
 }
 
-/** Combines the messages of all failures into one error, with the code of the first failure. */
+/** Combines all failures into one error, with the code of the first failure. */
 function combine(failures: Outcome['failures'], destroyed: unknown[], sum: string): CliError {
   const { error } = failures[0]!
   const lines = failures.map(({ id, error: { message } }) =>

@@ -1,4 +1,3 @@
-/** `sandlot session create --rm` runs one command in a new session, and always destroys the session. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { shellLine } from '../../../shared/contract/shell-words.ts'
 import type { Api, Reply } from '../../core/api.ts'
@@ -8,25 +7,21 @@ import { hasPipedInput } from '../../core/input.ts'
 import type { Output } from '../../core/output.ts'
 import { onShutdown } from '../../core/shutdown.ts'
 import { exitCodeOf, noteExitStatus } from '../../exec/exit-status.ts'
-import { Input } from '../../exec/input.ts'
+import { Input, noteSharedStdin } from '../../exec/input.ts'
 import { print } from '../../exec/print.ts'
 import { createRemote } from '../../exec/remote.ts'
 import { retrying } from '../../exec/retry.ts'
-import { noteSharedStdin } from '../../exec/shared-stdin.ts'
 import { runStreaming } from '../../exec/stream.ts'
 
 export interface Creation {
   /** Creates the session. With --wait, waits while a quota or a rate limit is exceeded. */
   create(): Promise<Reply<'createSandbox'>>
-  /**
-   * Returns the session, or undefined if no session was created. If the create request's response was lost,
-   * repeats the request.
-   */
+  /** Returns the session if one was created. Repeats the create request if its response was lost. */
   find(): Promise<Reply<'createSandbox'> | undefined>
 }
 
 /**
- * @returns the command's exit code
+ * Runs one command in a new session, and always destroys the session. Returns the command's exit code.
  * @throws {CliError} if the command did not run
  */
 export async function runOnce(
@@ -51,10 +46,8 @@ export async function runOnce(
     })
     if (output.json) output.result({ sandbox_id: id, ...(await remote.get(ended.id)) }, '')
     else noteExitStatus(ended, output.note)
-    if (input) {
-      const advice = 'Use </dev/null to leave stdin untouched, as in a `while read` loop.'
-      noteSharedStdin(input, advice, output.note)
-    }
+    const advice = 'Use </dev/null to leave stdin untouched, as in a `while read` loop.'
+    if (input) noteSharedStdin(input, advice, output.note)
     return exitCodeOf(ended)
   } finally {
     await destroyOnce()

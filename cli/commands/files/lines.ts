@@ -1,7 +1,26 @@
-/** Formats entries as `ls -l` does. */
+/** Formats file names, text and entries: exact bytes for programs, one line for terminals. */
 import type { FileEntry, ListedEntry } from '../../../shared/contract/files.ts'
+import { CliError, exitCodes } from '../../core/errors.ts'
+import type { Output } from '../../core/output.ts'
 import { showTime } from '../../core/times.ts'
-import { line, nameBytes } from './names.ts'
+
+/** @param base64 the exact bytes of a name that is not UTF-8 */
+export function nameBytes(text: string, base64: string | undefined): Buffer {
+  if (process.stdout.isTTY) return Buffer.from(text.replace(/[\n\t]/g, '\ufffd'))
+  return textBytes(text, base64)
+}
+
+/** @param base64 the exact bytes of text that is not UTF-8 */
+export const textBytes = (text: string, base64: string | undefined): Buffer =>
+  base64 === undefined || process.stdout.isTTY ? Buffer.from(text) : Buffer.from(base64, 'base64')
+
+export const line = (...parts: (Buffer | string)[]): Buffer =>
+  Buffer.concat([...parts, '\n'].map((part) => Buffer.from(part as string)))
+
+export function reportMore({ note }: Output, shown: string): number {
+  note(`sandlot: the list is incomplete: only the first ${shown} are shown.`)
+  return exitCodes.more
+}
 
 /** Returns the exact bytes of an entry's path, or of its name if only one folder was listed. */
 export const nameOf = ({ name, name_base64, path, path_base64 }: ListedEntry): Buffer =>
@@ -17,10 +36,7 @@ const letters: Record<FileEntry['type'], string> = {
   character: 'c',
 }
 
-/**
- * Returns a function that formats an entry as `ls -l` does, with columns wide enough for all of these
- * entries.
- */
+/** Returns a function that formats an entry as `ls -l` does, in columns wide enough for all entries. */
 export async function longLine(entries: ListedEntry[]) {
   const showSize = process.stdout.isTTY ? (await import('pretty-bytes')).default : String
   const columns = [
@@ -43,14 +59,19 @@ export async function longLine(entries: ListedEntry[]) {
 /** Formats a mode such as `644` as `rw-r--r--`, including the setuid, setgid and sticky bits. */
 function permissions(mode: string): string {
   const bits = Number.parseInt(mode, 8)
-  const special = ['s', 's', 't'].map((letter, index) => ((bits >> (11 - index)) & 1 ? letter : undefined))
-  return [6, 3, 0]
-    .map((shift, index) => {
-      const three = bits >> shift
+  return ['s', 's', 't']
+    .map((special, index) => {
+      const three = bits >> (6 - 3 * index)
       const runs = three & 1 ? 'x' : '-'
-      const letter = special[index]
-      const last = letter === undefined ? runs : three & 1 ? letter : letter.toUpperCase()
+      const set = three & 1 ? special : special.toUpperCase()
+      const last = (bits >> (11 - index)) & 1 ? set : runs
       return `${three & 4 ? 'r' : '-'}${three & 2 ? 'w' : '-'}${last}`
     })
     .join('')
+}
+
+/** Rethrows an error. If the file exists, adds a hint about --overwrite. */
+export function offerToOverwrite(error: unknown): never {
+  if (!(error instanceof CliError) || error.code !== 'file_exists') throw error
+  throw error.with({ hint: '--overwrite replaces it.' })
 }
