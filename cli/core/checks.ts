@@ -17,11 +17,7 @@ export function startChecks(report: (text: string) => unknown) {
   return {
     done,
     exitCode: (): number => failure?.exitCode ?? exitCodes.done,
-    /**
-     * Runs and reports one check.
-     * @param run returns a description, and throws if the check fails
-     * @returns whether the check passed
-     */
+    /** @param run returns a description, and throws if the check fails */
     async check(name: string, run: () => string | Promise<string>): Promise<boolean> {
       const started = performance.now()
       const finish = (ok: boolean, detail: string, next: string | null) => {

@@ -94,11 +94,10 @@ const errorValue = ({ code, message, hint, details }: CliError, exitCode: number
   error: { ...details, code, message, hint, exit_code: exitCode },
 })
 
-/** Formats JSON on one line for programs, or with indentation for a terminal. */
 const toJson = (value: unknown): string =>
   process.stdout.isTTY ? `${printableJson(JSON.stringify(value, null, 2))}\n` : `${JSON.stringify(value)}\n`
 
-/** Formats one entry per line, with aligned values. */
+/** Formats one entry per line, and aligns the values. */
 export function fields(entries: Record<string, string | undefined>): string {
   const lines = Object.entries(entries).filter(([, value]) => value !== undefined)
   const width = Math.max(...lines.map(([name]) => name.length))

@@ -1,4 +1,3 @@
-/** Tests an MCP server as a client would: initializes it, lists tools and runs `true` in a session. */
 import { spawn } from 'node:child_process'
 import { PassThrough, type Readable } from 'node:stream'
 import { parseJson } from '../../shared/contract/json.ts'
@@ -10,7 +9,7 @@ import { bridge } from './bridge.ts'
 import type { Connection } from './connection.ts'
 import { linesOf, type Message } from './messages.ts'
 
-/** A connection that exchanges one message per line. */
+/** Each line is one message. */
 export interface Peer extends AsyncDisposable {
   write(line: string): void
   lines: AsyncIterable<string>
@@ -27,7 +26,7 @@ export async function startPeer(command: string, args: string[], env: NodeJS.Pro
       reject(new CliError('failed', `${command} does not start: ${error.message}`)),
     )
   })
-  // If the server has exited, the missing response is reported instead.
+  // If the server exits, the missing response is reported instead.
   child.stdin.on('error', () => {})
   const ended = new Promise((resolve) => child.once('exit', resolve))
   return {
@@ -54,6 +53,7 @@ export function reachPeer(connection: Connection): Peer {
   }
 }
 
+/** Initializes the server, lists its tools and runs `true` in a session, as an MCP client would. */
 export async function examine(peer: Peer, { check }: Checks): Promise<void> {
   const ask = asker(peer)
   const isServer = await check('initialize', async () => {

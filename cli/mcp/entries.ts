@@ -17,11 +17,13 @@ import {
   targets,
 } from './targets.ts'
 
-/** An MCP client's settings file for one scope, and the server's name in the file. */
+/** A place for the server's entry. */
 export interface Spot {
+  /** The MCP client. */
   target: string
   scope: TargetScope
   file: string
+  /** The server's name in the file. */
   name: string
 }
 
@@ -46,7 +48,7 @@ export function fileOf(target: Target, scope: TargetScope, folders: ConfigFolder
   return files.find((file) => existsSync(file)) ?? files[0]!
 }
 
-/** Finds MCP clients' settings files. A file that belongs to both scopes is listed as `user`. */
+/** Finds the settings files of MCP clients. A file that belongs to both scopes is listed as `user`. */
 export function findSpots(folders: ConfigFolders, name: string, among = scopes): Spot[] {
   return Object.entries(targets).flatMap(([key, target]) => {
     const spots = among
@@ -54,19 +56,17 @@ export function findSpots(folders: ConfigFolders, name: string, among = scopes):
       .map((scope) => ({ target: key, scope, file: fileOf(target, scope, folders), name }))
       .filter(({ file }) => existsSync(file) || hasFolder(file, folders))
     const ofUser = spots.find(({ scope }) => scope === 'user')
-    return spots.filter((spot) => spot === ofUser || !ofUser || !isSame(spot.file, ofUser.file))
+    return spots.filter((spot) => spot === ofUser || !ofUser || placeOf(spot.file) !== placeOf(ofUser.file))
   })
 }
 
-/** Returns whether two paths refer to the same file. The file does not have to exist. */
-const isSame = (one: string, other: string): boolean => placeOf(one) === placeOf(other)
-
+/** Resolves symbolic links to the folder of a file, which does not have to exist. */
 function placeOf(file: string): string {
   const folder = dirname(file)
   return existsSync(folder) ? join(realpathSync(folder), basename(file)) : file
 }
 
-/** Whether the MCP client's own settings folder exists. */
+/** Returns whether the MCP client's own folder exists. */
 const hasFolder = (file: string, { home, folder }: ConfigFolders): boolean =>
   ![home, folder].includes(dirname(file)) && existsSync(dirname(file))
 
@@ -85,31 +85,21 @@ export function entryFor(target: Target, server: Server): ServerEntry {
   })
 }
 
-export interface Edit {
-  before: string | undefined
-  after: string
-}
-
 /**
  * Returns the file's text before and after the edit, without writing the file.
  * @throws {CliError} `settings_broken` if the file is invalid
  */
-export async function edit({ target, file, name }: Spot, entry: ServerEntry | undefined): Promise<Edit> {
+export async function edit({ target, file, name }: Spot, entry: ServerEntry | undefined) {
   const client = targets[target]!
   const before = readSettings(file)
   const { editEntry } = await editorOf(file)
   const [, bom = '', text = ''] = /^(\ufeff?)(.*)$/s.exec(before ?? '')!
   const path = { section: sectionOf(client), name }
-  return {
-    before,
-    after: bom + withFileError(file, () => editEntry(text, path, entry, managedFields(client))),
-  }
+  const after = withFileError(file, () => editEntry(text, path, entry, managedFields(client)))
+  return { before, after: bom + after }
 }
 
-/**
- * @returns the entry, or undefined if there is no entry
- * @throws {CliError} `settings_broken` if the file cannot be read
- */
+/** @throws {CliError} `settings_broken` if the file cannot be read */
 export async function read({ target, file, name }: Spot): Promise<unknown> {
   const text = readSettings(file)
   if (text === undefined) return undefined
@@ -120,7 +110,7 @@ export async function read({ target, file, name }: Spot): Promise<unknown> {
 
 const editorOf = (file: string) => (isToml(file) ? import('./edit-toml.ts') : import('./edit-json.ts'))
 
-/** Returns whether an entry is up to date. Compares only the fields that Sandlot manages. */
+/** Compares only the fields that Sandlot manages. */
 export function isCurrent(target: Target, found: unknown, entry: ServerEntry): boolean {
   if (typeof found !== 'object' || found === null) return false
   const names = managedFields(target)

@@ -1,20 +1,20 @@
-/** Interprets a server entry as an MCP client does: as a command or as a URL. */
 import { isDeepStrictEqual } from 'node:util'
 import { shellLine, shellWord } from '../../shared/contract/shell-words.ts'
 import { CliError } from '../core/errors.ts'
 import { thisServer } from './entries.ts'
 import { entryOf, type Target } from './targets.ts'
 
-export interface Start {
+interface Start {
   program: string
   args: string[]
   env: Record<string, string>
 }
 
-export type Launch = { url: string } | Start
-
-/** Accepts the field names of all MCP clients. @throws {CliError} `failed` if there is no command or URL */
-export function launchOf(entry: unknown): Launch {
+/**
+ * Interprets an entry as an MCP client would. Accepts the field names of all MCP clients.
+ * @throws {CliError} `failed` if the entry has neither a command nor a URL
+ */
+export function launchOf(entry: unknown): Start | { url: string } {
   const { command, args = [], url, httpUrl, serverUrl, env, environment } = membersOf(entry)
   const address = url ?? httpUrl ?? serverUrl
   if (typeof address === 'string') return { url: address }
@@ -32,9 +32,8 @@ export const commandLine = ({ program, args, env }: Start): string =>
   ].join(' ')
 
 /**
- * True if `mcp init` on this machine could have written the entry.
- * False if there are other fields. For example, an environment variable can make Node run a different
- * program.
+ * Returns whether `mcp init` on this machine could have written the entry. Other fields are not accepted: for
+ * example, an environment variable can make Node run a different program.
  */
 export function isAsInitWrites(target: Target, entry: unknown): boolean {
   const launch = launchOf(entry)
