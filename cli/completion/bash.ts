@@ -4,9 +4,8 @@ import type { Candidate } from './sources.ts'
 export interface Cursor {
   /** Complete words before the cursor, unquoted. */
   words: string[]
-  /** Part of the current word before the cursor, unquoted. */
+  /** The part of the current word before the cursor, unquoted. */
   current: string
-  /** The quote that is open at the cursor, or an empty string. */
   quote: '"' | "'" | ''
   /** Length of the prefix of `current` that bash keeps: up to the last unquoted `=` or `:`, or a quote. */
   kept: number

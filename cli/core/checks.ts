@@ -1,4 +1,3 @@
-/** Runs and reports the checks of `sandlot doctor` and `sandlot mcp doctor`. */
 import { type CliError, describeError, exitCodes } from './errors.ts'
 
 export interface Check {

@@ -1,4 +1,3 @@
-/** Creates commands from declarations, and defines the common options. */
 import { type Command, Option } from 'commander'
 import { type Api, createApi, type Trace } from './api.ts'
 import { type ColorChoice, colorChoices } from './drawing.ts'
@@ -115,7 +114,7 @@ interface Declaration<Options> {
   declare?(command: Command): unknown
   notes?: string
   examples: string[]
-  /** The result's fields, used to validate `--json=FIELDS` before the command runs. */
+  /** The result's fields. Other fields in `--json=FIELDS` are rejected before the command runs. */
   fields?: readonly string[] | ((options: Options) => readonly string[])
   /** The field that contains the result's list. Default: `data`. */
   list?: string

@@ -30,18 +30,19 @@ export function readConfig(file: string): Config {
  * @throws {CliError} `settings_broken` if the profile is not a table
  */
 export function readProfile({ values }: Config, name: string, file: string): TomlTable | undefined {
-  const { profiles } = values
-  const profile = isTable(profiles) && Object.hasOwn(profiles, name) ? profiles[name] : undefined
+  const profiles = profilesIn(values)
+  const profile = Object.hasOwn(profiles, name) ? profiles[name] : undefined
   if (profile === undefined || isTable(profile)) return profile
   throw new CliError('settings_broken', `profiles.${name} in ${file} is not a table.`)
 }
 
-export const profileNames = ({ values: { profiles } }: Config): string[] =>
-  isTable(profiles) ? Object.keys(profiles) : []
+const profilesIn = ({ profiles }: TomlTable): TomlTable => (isTable(profiles) ? profiles : {})
+
+export const profileNames = ({ values }: Config): string[] => Object.keys(profilesIn(values))
 
 export function keysOf({ values }: Config): SavedKey[] {
-  const profiles = isTable(values.profiles) ? Object.entries(values.profiles) : []
-  const keys = profiles.map(([name, profile]) => (isTable(profile) ? keyIn(profile, name) : undefined))
+  const tables = Object.entries(profilesIn(values)).filter(([, profile]) => isTable(profile))
+  const keys = tables.map(([name, profile]) => keyIn(profile as TomlTable, name))
   return [keyIn(values), ...keys].filter((key) => key !== undefined)
 }
 
@@ -80,9 +81,8 @@ export function saveConfig(
 /** Returns whether other users can read an API key or a login in the file. */
 export function isExposed(file: string, { values }: Config): boolean {
   if (process.platform === 'win32') return false
-  const profiles = isTable(values.profiles) ? Object.values(values.profiles).filter(isTable) : []
   const isSecret = ({ api_key, token }: TomlTable) => api_key !== undefined || token !== undefined
-  if (![values, ...profiles].some(isSecret)) return false
+  if (![values, ...Object.values(profilesIn(values)).filter(isTable)].some(isSecret)) return false
   return ((statSync(file, { throwIfNoEntry: false })?.mode ?? 0) & 0o077) !== 0
 }
 
@@ -106,7 +106,7 @@ function change({ text, values }: Config, changes: Changes, profile?: string): s
 }
 
 function withProfile(values: TomlTable, name: string, changes: Changes): TomlTable {
-  const profiles = isTable(values.profiles) ? values.profiles : {}
+  const profiles = profilesIn(values)
   const before = isTable(profiles[name]) ? profiles[name] : {}
   return { ...values, profiles: { ...profiles, [name]: merge(before, changes) } }
 }

@@ -1,4 +1,3 @@
-/** Reads the email and password from options, stdin or prompts. */
 import type { Command } from 'commander'
 import { limits } from '../../shared/contract/limits.ts'
 import type { Reply } from './api.ts'

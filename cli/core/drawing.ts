@@ -1,5 +1,3 @@
-/** Determines whether colors, progress lines and the picker are available. */
-
 export const colorChoices = ['auto', 'always', 'never'] as const
 export type ColorChoice = (typeof colorChoices)[number]
 

@@ -1,4 +1,4 @@
-/** Rewrites field errors from the service to refer to command-line options. */
+/** Rewrites the service's field errors so that they refer to command-line options. */
 import type { Command } from 'commander'
 import { shellWord } from '../../shared/contract/shell-words.ts'
 import type { CliError } from './errors.ts'

@@ -1,4 +1,4 @@
-/** Locks a file with a lock file next to it, because Node has no flock. */
+/** Node has no flock, so the lock is a file. */
 import { linkSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 
 const pauseMs = 10

@@ -1,4 +1,3 @@
-/** Parses option values. Errors describe the expected format. */
 import { CliError } from './errors.ts'
 import { serviceNow } from './times.ts'
 

@@ -10,10 +10,9 @@ export const printable = (text: string): string =>
 /** Replaces tabs and line breaks, which separate the fields and rows of output for programs. */
 export const unbroken = (text: string): string => text.replace(/[\t\r\n]+/g, ' ')
 
-/** Converts text to one line without control characters, for terminals. */
 export const oneLine = (text: string): string => printable(unbroken(text))
 
-/** Escapes control characters in JSON without changing the value. */
+/** Escapes control characters, which does not change the value. */
 export const printableJson = (json: string): string =>
   json.replace(controlCharacters, (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`)
 
@@ -119,7 +118,7 @@ export function withStyle({ text, style }: Styled): string {
   return `${on}${text}${off.reverse().join('')}`
 }
 
-/** Returns the SGR code that ends a style. Bold and dim have the same one. */
+/** Returns the SGR code that ends a style. Bold and dim share one code. */
 function kindOf(code: string): string {
   const number = Number(code.split(';', 1)[0])
   if (number === 1 || number === 2) return '22'
@@ -127,7 +126,7 @@ function kindOf(code: string): string {
   return (number >= 30 && number < 40) || (number >= 90 && number < 100) ? '39' : '49'
 }
 
-/** Accepts colons as separators, too. */
+/** @param parameters separated by semicolons or colons */
 function styleAfter(before: Style, parameters: string): Style {
   const style = new Map(before)
   const plain = parameters.replaceAll(/(?<=^|;)4:(\d+)/g, (_, kind) => (kind === '0' ? '24' : '4'))

@@ -1,7 +1,7 @@
 import { chmodSync, readlinkSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 
-/** The limit in Linux. */
+/** As in Linux. */
 const maxLinks = 40
 
 /** Resolves symbolic links to a file, which does not have to exist. @throws the file system's error */

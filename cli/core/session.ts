@@ -53,7 +53,7 @@ export async function useSession(settings: Settings, load: () => Promise<Sandbox
 export const isChosen = ({ id, name, state }: Sandbox, chosen: string | undefined): boolean =>
   state === 'active' && chosen !== undefined && (chosen === id || chosen === name)
 
-/** Returns a session's name and id, such as `build (sbx_…)`, or only the id if the session has no name. */
+/** Returns `build (sbx_…)`, or only the id if the session has no name. */
 export const describeSession = ({ id, name }: Pick<Sandbox, 'id' | 'name'>): string =>
   name === null || name === id ? id : `${name} (${id})`
 

@@ -1,7 +1,7 @@
 import { oneLine, unbroken } from './printable.ts'
 
 const minCells = 4
-/** Spare columns are omitted if other columns would otherwise become narrower. */
+/** Spare columns are omitted if other columns would otherwise become narrower than this. */
 const readableCells = 16
 const gap = '  '
 

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { PassThrough, type Readable } from 'node:stream'
 import { parseJson } from '../../shared/contract/json.ts'
 import { withTimeout } from '../../shared/lib/timeout.ts'
@@ -20,15 +21,12 @@ const replyTimeoutMs = 60_000
 /** @throws {CliError} `failed` if the program cannot be started */
 export async function startPeer(command: string, args: string[], env: NodeJS.ProcessEnv): Promise<Peer> {
   const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'], env })
-  await new Promise<void>((resolve, reject) => {
-    child.once('spawn', resolve)
-    child.once('error', (error) =>
-      reject(new CliError('failed', `${command} does not start: ${error.message}`)),
-    )
+  await once(child, 'spawn').catch(({ message }) => {
+    throw new CliError('failed', `${command} does not start: ${message}`)
   })
   // If the server exits, the missing response is reported instead.
   child.stdin.on('error', () => {})
-  const ended = new Promise((resolve) => child.once('exit', resolve))
+  const ended = once(child, 'exit')
   return {
     write: (line) => child.stdin.write(line),
     lines: linesOf(child.stdout),

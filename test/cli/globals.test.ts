@@ -104,7 +104,7 @@ test.each([
     [...args, '--no-input'],
     ['--no-input', ...args],
   ]) {
-    const terminal = home.open(words, { SANDLOT_URL: 'http://127.0.0.1:1', SANDLOT_API_KEY: 'sandlot_live_x' })
+    const terminal = home.open(words, nowhere)
     await terminal.shows('--no-input')
     await terminal.shows(instead)
     expect(await terminal.ended).toBe(2)
