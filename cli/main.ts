@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-/** Starts `sandlot`. Has no static imports, so that the client starts quickly. */
+// This file has no static imports, so that the client starts quickly.
 
-/** Oldest supported Node version, which the build reads from `engines` in package.json. */
+/** The build replaces this name with the version from `engines` in package.json. */
 declare const oldestNode: string
 const args = process.argv.slice(2)
 
@@ -11,8 +11,7 @@ if (isTooOld(process.versions.node)) {
   )
   process.exitCode = 1
 } else {
-  // The compile cache is next to the code, so that both are removed together. There is no cache before Node
-  // 22.1 or without write access.
+  // The cache is next to the code, so that both are removed together. Node 20 has no compile cache.
   process.getBuiltinModule?.('node:module').enableCompileCache?.(`${import.meta.dirname}/cache`)
   // Node 20 lacks Promise.withResolvers.
   Promise.withResolvers ??= withResolvers
@@ -26,12 +25,9 @@ if (isTooOld(process.versions.node)) {
 }
 
 function isTooOld(version: string): boolean {
-  const [[major = 0, minor = 0], [minMajor = 0, minMinor = 0]] = [numbersOf(version), numbersOf(oldestNode)]
+  const [major = 0, minor = 0] = version.split('.').map(Number)
+  const [minMajor = 0, minMinor = 0] = oldestNode.split('.').map(Number)
   return major < minMajor || (major === minMajor && minor < minMinor)
-}
-
-function numbersOf(version: string): number[] {
-  return version.split('.').map(Number)
 }
 
 function withResolvers<T>(): PromiseWithResolvers<T> {

@@ -10,11 +10,7 @@ import { printable } from './core/printable.ts'
 import { isShuttingDown, leave } from './core/shutdown.ts'
 import { version } from './core/version.ts'
 
-/**
- * Runs a command, or opens the picker.
- * @param args arguments without Node and the script
- * @returns the exit code, after all output has been printed
- */
+/** Runs a command, or opens the picker. @returns the exit code */
 export async function runProgram(args: string[]): Promise<number> {
   const run: Run = { command: undefined, code: exitCodes.done, output: guessOutput(args), entries: new Map() }
   const fail = (error: unknown) => {
@@ -39,9 +35,8 @@ export async function runProgram(args: string[]): Promise<number> {
       return exitCodes.done
     }
     // With --help, commander also runs the hooks that load the command's options.
-    await program.parseAsync(args[0] === 'help' ? [...args.slice(1), '--help'] : args, {
-      from: 'user',
-    })
+    const words = args[0] === 'help' ? [...args.slice(1), '--help'] : args
+    await program.parseAsync(words, { from: 'user' })
     return run.code
   } catch (error) {
     // The error that caused the shutdown has already been reported.
@@ -55,7 +50,7 @@ export async function runProgram(args: string[]): Promise<number> {
   }
 }
 
-/** True at a terminal if there are no arguments except common options. False with --json or --no-input. */
+/** Returns whether to open the picker: at a terminal, without a command, --json and --no-input. */
 function opensPicker(program: Command, args: string[]): boolean {
   const { operands, unknown } = program.parseOptions(args)
   const { json, input } = program.opts<CommonOptions>()
@@ -64,7 +59,6 @@ function opensPicker(program: Command, args: string[]): boolean {
   return canDraw()
 }
 
-/** Explains why a dumb terminal shows the help instead of the picker. */
 function explainDumbTerminal(): void {
   if (process.stdin.isTTY && process.stdout.isTTY)
     process.stderr.write(
@@ -75,10 +69,7 @@ function explainDumbTerminal(): void {
 /** Used for shell completion and to generate docs/cli.md. */
 export function describeProgram(): CommandTree {
   const run: Run = { command: undefined, code: exitCodes.done, output: createOutput({}), entries: new Map() }
-  return {
-    program: createProgram(run),
-    load: (command: Command) => load(command, run),
-  }
+  return { program: createProgram(run), load: (command) => load(command, run) }
 }
 
 interface Run {
@@ -115,10 +106,7 @@ function createProgram(run: Run, args: string[] = []): Command {
   return program
 }
 
-/**
- * Rejects arguments that are not UTF-8. Node silently replaces their invalid bytes with U+FFFD.
- * @throws {CliError} `usage` if an argument contains U+FFFD
- */
+/** Node silently replaces invalid bytes with U+FFFD. */
 function assertUtf8(args: string[]): void {
   const changed = args.find((arg) => arg.includes('\ufffd'))
   if (changed === undefined) return
@@ -142,10 +130,7 @@ const isCommand = (name: string): boolean =>
     ([each, entry]) => each === name || ('aliases' in entry && entry.aliases?.includes(name)),
   )
 
-/**
- * Returns the text of a help topic, or undefined for the name of a command or an option.
- * @throws {CliError} `usage` for an unknown name
- */
+/** Returns undefined for the name of a command or an option. @throws {CliError} `usage` for an unknown name */
 async function readTopic(name: string): Promise<string | undefined> {
   if (isCommand(name) || name.startsWith('-')) return undefined
   const { topics } = await import('./core/topics.ts')
@@ -155,10 +140,7 @@ async function readTopic(name: string): Promise<string | undefined> {
   })
 }
 
-/**
- * Adds commands without their options. The options are loaded when a command runs, so that the client starts
- * quickly.
- */
+/** Adds the options only when a command runs, so that the client starts quickly. */
 function addCommands(parent: Command, branch: Branch, run: Run): void {
   for (const [name, entry] of Object.entries(branch)) {
     const { hidden = false, aliases = [] } = 'load' in entry ? entry : {}
@@ -186,10 +168,7 @@ async function load(command: Command, run: Run): Promise<void> {
   setNegatedDefaults(command)
 }
 
-/**
- * Sets options declared only as `--no-…` to true. Commander sets these defaults too early, before the hook
- * adds the options.
- */
+/** Sets options declared only as `--no-…` to true. Commander does so before the hook adds the options. */
 function setNegatedDefaults(command: Command): void {
   for (const option of command.options) {
     const [name, positive] = [option.attributeName(), option.long?.replace('--no-', '--')]
@@ -198,7 +177,7 @@ function setNegatedDefaults(command: Command): void {
   }
 }
 
-/** Returns the message of a usage error. For a group without a subcommand, commander only shows the help. */
+/** For a group without a subcommand, commander has only shown the help. */
 const messageOf = ({ code, message }: CommanderError, command: Command | undefined): string =>
   code === 'commander.help' ? 'A command is missing.' : rewriteError(message, command).replace(/^error: /, '')
 
@@ -217,13 +196,13 @@ function rewriteError(text: string, group: Command | undefined): string {
 const invalidChoice =
   /^error: command-argument value '(.*)' is invalid for argument '(.*)'\. Allowed choices are (.*)\./
 
-/** Commands that return a remote exit code use 125 for the client's own errors. */
+/** If a command's exit code is remote, the client's own errors exit with 125. */
 function exitCodeOf(error: CliError, { command }: Run): number {
   const runsCommand = ['exec', 'attach'].includes(command?.name() ?? '') || command?.opts().rm === true
   return runsCommand && error.exitCode !== exitCodes.interrupted ? exitCodes.execFailed : error.exitCode
 }
 
-/** Finds --json and --color before the arguments are parsed, so that usage errors are formatted correctly. */
+/** Finds --json and --color in unparsed arguments, so that usage errors are formatted correctly. */
 function guessOutput(args: string[]): Output {
   const end = args.indexOf('--')
   const before = args.slice(0, end < 0 ? undefined : end)
@@ -231,7 +210,7 @@ function guessOutput(args: string[]): Output {
   return createOutput({ json: before.some((word) => /^--json(=|$)/.test(word)), color })
 }
 
-/** Ignores EPIPE, which is expected with `| head`. Exits with an error on any other failure. */
+/** Ignores EPIPE, which is expected with `| head`. */
 function handleOutputErrors(fail: (error: unknown) => number): void {
   process.stderr.on('error', () => {})
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {

@@ -1,9 +1,9 @@
 /** Implements `sandlot __complete`, which the completion scripts call. */
 import type { Command } from 'commander'
 import { readLine, writeWords } from '../completion/bash.ts'
-import { type Candidate, type Completion, complete } from '../completion/candidates.ts'
+import { type Completion, complete } from '../completion/candidates.ts'
 import { directives } from '../completion/scripts.ts'
-import { openSources } from '../completion/sources.ts'
+import type { Candidate } from '../completion/sources.ts'
 import type { CommandTree, Define } from '../core/command.ts'
 import { oneLine } from '../core/printable.ts'
 
@@ -43,7 +43,7 @@ async function answer(command: Command, commands: CommandTree): Promise<string> 
 }
 
 async function completeWords(commands: CommandTree, words: string[], current: string): Promise<Completion> {
-  const completion = await complete(commands, words, current, openSources)
+  const completion = await complete(commands, words, current)
   // Candidates are separate lines, so values with line breaks or control characters are omitted.
   const candidates = completion.candidates
     .filter(({ value }) => value === oneLine(value))

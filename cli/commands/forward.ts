@@ -1,7 +1,5 @@
 import { addSessionOption, defineCommand } from '../core/command.ts'
-import { listen } from '../forward/listen.ts'
-import { readPort } from '../forward/ports.ts'
-import { waitUntilDestroyed } from '../forward/wait-until-destroyed.ts'
+import { listen, readPort, waitUntilDestroyed } from '../forward/forward.ts'
 
 export const define = defineCommand({
   declare: (command) =>

@@ -1,24 +1,17 @@
 /** Parses and quotes command lines, because bash passes the line to completion as unparsed text. */
-import type { Candidate } from './candidates.ts'
+import type { Candidate } from './sources.ts'
 
 export interface Cursor {
   /** Complete words before the cursor, unquoted. */
   words: string[]
-  /** Part of the current word before the cursor, unquoted. */
+  /** The part of the current word before the cursor, unquoted. */
   current: string
-  /** The quote that is open at the cursor, or an empty string. */
   quote: '"' | "'" | ''
-  /**
-   * Length of the prefix of `current` that bash keeps. The prefix ends at the last unquoted `=` or `:`, or at
-   * a quote.
-   */
+  /** Length of the prefix of `current` that bash keeps: up to the last unquoted `=` or `:`, or a quote. */
   kept: number
 }
 
-/**
- * Splits a line into words like a shell, but does not expand anything.
- * @param breaks the value of COMP_WORDBREAKS
- */
+/** Splits a line into words like a shell, without expansions. @param breaks COMP_WORDBREAKS */
 export function readLine(line: string, breaks: string): Cursor {
   const cursor: Cursor = { words: [], current: '', quote: '', kept: 0 }
   let isWord = false
@@ -49,10 +42,7 @@ export function readLine(line: string, breaks: string): Cursor {
 const isEscape = (quote: string, next: string | undefined): boolean =>
   quote === '' || (quote === '"' && next !== undefined && '"$`\\'.includes(next))
 
-/**
- * Returns the candidates as quoted words. Adds descriptions if bash only lists the candidates.
- * @param type the value of COMP_TYPE
- */
+/** Adds descriptions if bash only lists the candidates. @param type COMP_TYPE */
 export function writeWords(candidates: Candidate[], { quote, kept }: Cursor, type: string): string[] {
   const words = candidates
     .filter(({ value }) => quote !== "'" || !value.includes("'"))

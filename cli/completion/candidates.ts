@@ -1,11 +1,7 @@
 import type { Argument, Command, Option } from 'commander'
 import { type CommandTree, fieldsOf } from '../core/command.ts'
 import { topics } from '../core/topics.ts'
-
-export interface Candidate {
-  value: string
-  description?: string | undefined
-}
+import { type Candidate, openSources } from './sources.ts'
 
 export interface Completion {
   candidates: Candidate[]
@@ -13,33 +9,17 @@ export interface Completion {
   files: boolean
 }
 
-/** Completion values from the service or the settings file. */
-export interface Sources {
-  /**
-   * Returns each session's name, or its id if the name cannot be used. If `typed` is not empty, returns all
-   * ids as well.
-   */
-  sessions(typed: string): Promise<Candidate[]>
-  /** Returns remote paths. Relative paths are resolved against --cwd, or against /workspace by default. */
-  paths(typed: string): Promise<Candidate[]>
-  profiles(): Promise<Candidate[]>
-  commands(): Promise<Candidate[]>
-}
-
 /**
- * Returns the candidates for the current word.
  * @param words the words before the current word, without the program
  * @param current the current word up to the cursor
- * @param open opens the candidate sources, using the options already on the command line
  */
 export async function complete(
   commands: CommandTree,
   words: string[],
   current: string,
-  open: (options: Record<string, string>) => Sources,
 ): Promise<Completion> {
   const line = await readLine(commands, words)
-  const completion = await findCandidates(line, current, () => open(line.options))
+  const completion = await findCandidates(line, current)
   const fits = ({ value }: Candidate) => value.startsWith(current)
   return { ...completion, candidates: completion.candidates.filter(fits) }
 }
@@ -116,20 +96,20 @@ function takeOption(line: TypedLine, flag: string, value: string | undefined): v
 const passesOptionsOn = (command: Command): boolean =>
   command.parseOptions(['operand', '--no-such-option']).unknown.length === 0
 
-async function findCandidates(line: TypedLine, current: string, open: () => Sources): Promise<Completion> {
+async function findCandidates(line: TypedLine, current: string): Promise<Completion> {
   const { command, operands, pending, ended, helping } = line
-  if (pending !== undefined) return await values(line, pending, current, open)
+  if (pending !== undefined) return await values(line, pending, current)
   if (!ended && !helping && current.startsWith('-')) {
     const [, flag, value] = withValue.exec(current) ?? []
     if (flag === undefined) return noFiles(optionsOf(line))
     if (flag === '--json') return prefix('--json=', noFiles(fieldsFor(line, value!)))
     const option = command.options.find(({ long }) => long === flag)
-    return option === undefined ? noFiles([]) : prefix(`${flag}=`, await values(line, option, value!, open))
+    return option === undefined ? noFiles([]) : prefix(`${flag}=`, await values(line, option, value!))
   }
   if (operands.length === 0 && !ended && command.commands.length > 0) return noFiles(subcommands(line))
   const argument = command.registeredArguments[operands.length] ?? command.registeredArguments.at(-1)
   const isLast = operands.length < command.registeredArguments.length || argument?.variadic
-  return argument !== undefined && isLast ? await values(line, argument, current, open) : noFiles([])
+  return argument !== undefined && isLast ? await values(line, argument, current) : noFiles([])
 }
 
 function fieldsFor({ command, seen }: TypedLine, typed: string): Candidate[] {
@@ -159,7 +139,7 @@ function optionsOf({ command, seen }: TypedLine): Candidate[] {
   ].map(({ long, short, description }) => ({ value: long ?? short!, description }))
 }
 
-/** True if the option can be repeated. Only repeatable options have their own parser. */
+/** Of the options without choices, only repeatable ones have a parser. */
 const isRepeatable = ({ variadic, parseArg, argChoices }: Option): boolean =>
   variadic || (parseArg !== undefined && argChoices === undefined)
 
@@ -173,54 +153,48 @@ function subcommands({ command, helping }: TypedLine): Candidate[] {
   return [...below.filter(({ value }) => value !== 'help'), ...further]
 }
 
-/**
- * Completes a value from its declared choices, or according to its placeholder, such as `<id>` or `<path>`.
- */
-async function values(
-  line: TypedLine,
-  wanted: Option | Argument,
-  current: string,
-  open: () => Sources,
-): Promise<Completion> {
-  const { operands } = line
+/** Completes a value from its declared choices, or according to a placeholder such as `<id>` or `<path>`. */
+async function values(line: TypedLine, wanted: Option | Argument, current: string): Promise<Completion> {
+  const { operands, options } = line
+  const sources = openSources(options)
   if (wanted.argChoices !== undefined) return noFiles(wanted.argChoices.map((value) => ({ value })))
   switch (nameOf(wanted)) {
     case 'file':
     case 'local':
       return { candidates: [], files: true }
     case 'profile':
-      return noFiles(await open().profiles())
+      return noFiles(await sources.profiles())
     case 'id':
-      return noFiles((await open().sessions(current)).filter(({ value }) => !operands.includes(value)))
+      return noFiles((await sources.sessions(current)).filter(({ value }) => !operands.includes(value)))
     case 'path':
     case 'new-path':
-      return noFiles(await open().paths(current))
+      return noFiles(await sources.paths(current))
     case 'source':
     case 'target':
-      return await placesToCopy(line, current, open)
+      return await placesToCopy(options, current)
     case 'exec-id':
-      return noFiles(await open().commands())
+      return noFiles(await sources.commands())
     case 'command':
       // The sandbox's PATH may contain any program.
-      return noFiles(operands.length > 0 || current.includes('/') ? await open().paths(current) : [])
+      return noFiles(operands.length > 0 || current.includes('/') ? await sources.paths(current) : [])
   }
   return noFiles([])
 }
 
-/** Completes an operand of `cp`, which is a local path or SESSION:PATH. */
-async function placesToCopy(line: TypedLine, current: string, open: () => Sources): Promise<Completion> {
+/** Completes a local path or SESSION:PATH for `cp`. */
+async function placesToCopy(options: Record<string, string>, current: string): Promise<Completion> {
   const [, session, path] = /^([^/:]*):(.*)$/s.exec(current) ?? []
   if (session === undefined || path === undefined) {
-    const sessions = await open().sessions(current)
+    const sessions = await openSources(options).sessions(current)
     return {
       files: true,
       candidates: sessions.map(({ value, ...more }) => ({ ...more, value: `${value}:` })),
     }
   }
-  if (session !== '') line.options.session = session
-  return prefix(`${session}:`, noFiles(await open().paths(path)))
+  const sources = openSources(session === '' ? options : { ...options, session })
+  return prefix(`${session}:`, noFiles(await sources.paths(path)))
 }
 
-/** Returns a placeholder's name, such as `exec-id` for `<exec-id>`. */
+/** Returns `exec-id` for the placeholder `<exec-id>`. */
 const nameOf = (wanted: Option | Argument): string =>
   'flags' in wanted ? (/[<[]([^>\].]+)/.exec(wanted.flags)?.[1] ?? '') : wanted.name()

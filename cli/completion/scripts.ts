@@ -1,11 +1,7 @@
-/** Shell scripts that call `sandlot __complete` when the user presses Tab. */
-
 export const shells = ['bash', 'zsh', 'fish'] as const
 export type Shell = (typeof shells)[number]
 
-/**
- * Directives for the completion scripts. As in Cobra, the last line of output is `:` followed by their sum.
- */
+/** As in Cobra, the last line of `sandlot __complete` is `:` followed by the sum of the directives. */
 export const directives = { noSpace: 2, noFiles: 4 } as const
 
 const bash = String.raw`# bash completion for sandlot: source <(sandlot completion bash)

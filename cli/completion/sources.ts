@@ -1,4 +1,3 @@
-/** Loads completion values. Returns no values after an error or a timeout. */
 import { posix } from 'node:path'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { withTimeout } from '../../shared/lib/timeout.ts'
@@ -6,17 +5,25 @@ import { createApi } from '../core/api.ts'
 import { oneLine } from '../core/printable.ts'
 import { selectSession } from '../core/session.ts'
 import { Settings } from '../core/settings.ts'
-import type { Candidate, Sources } from './candidates.ts'
 
-/** Request timeout in milliseconds. Short, because the user is waiting. */
+export interface Candidate {
+  value: string
+  description?: string | undefined
+}
+
 const timeoutMs = 2_000
 
-/** @param options command-line options, including flags such as --url */
-export function openSources(options: Record<string, string>): Sources {
+/**
+ * Loads completion values from the service or the settings file. Each function returns an empty list after an
+ * error or a timeout.
+ * @param options the options on the command line, including flags such as --url
+ */
+export function openSources(options: Record<string, string>) {
   const settings = () => new Settings(options)
   const api = () => createApi(settings())
   return {
-    sessions: (typed) =>
+    /** Offers each session's name if possible. Ids of sessions with names are offered once the user types. */
+    sessions: (typed: string) =>
       attempt(async () => {
         const { data } = await api().call('listSandboxes', { query: { state: 'active', limit: 100 } })
         return data.flatMap(({ id, name, image }) => {
@@ -26,7 +33,8 @@ export function openSources(options: Record<string, string>): Sources {
           return typed === '' ? [asName] : [asName, asId]
         })
       }),
-    paths: (typed) =>
+    /** Offers remote paths, relative to --cwd or /workspace. */
+    paths: (typed: string) =>
       attempt(async () => {
         const id = await selectSession(settings(), api())
         const folder = typed.slice(0, typed.lastIndexOf('/') + 1)
@@ -48,7 +56,7 @@ export function openSources(options: Record<string, string>): Sources {
   }
 }
 
-/** True if the name works on a command line and identifies exactly one session. */
+/** Returns whether the name works on a command line and identifies exactly one session. */
 const isHandle = (name: string | null, sessions: Sandbox[]): name is string =>
   name !== null &&
   !/^-|^sbx_/.test(name) &&

@@ -1,29 +1,19 @@
-/**
- * Validates base addresses. `http://` is only accepted for this machine, because API keys must never be sent
- * in cleartext.
- */
 import { CliError } from './errors.ts'
 
-const localHosts = ['localhost', '127.0.0.1']
-
 /**
- * @param source the flag, environment variable or file that the address comes from, for error messages
- * @returns the address without a trailing slash
- * @throws {CliError} `address_refused` if the address is malformed or would send the API key in cleartext
+ * Validates a base address, and removes its trailing slash. Accepts `http://` only for this machine, because
+ * API keys must never be sent in cleartext.
+ * @param source for error messages: the flag, environment variable or file that contains the address
+ * @throws {CliError} `address_refused`
  */
 export function readAddress(text: string, source: string): string {
   const refuse = (
     reason: string,
     hint = 'Use https://…, or http:// with exactly localhost or 127.0.0.1 as the host.',
   ) => {
-    const shown = JSON.stringify(withoutUser(text))
-    return new CliError(
-      'address_refused',
-      `The base address ${shown} (${source}) is not allowed: ${reason}.`,
-      {
-        hint,
-      },
-    )
+    const shown = JSON.stringify(text.replace(/^([a-z]+:[/\\]+)?.*@/is, '$1…@'))
+    const message = `The base address ${shown} (${source}) is not allowed: ${reason}.`
+    return new CliError('address_refused', message, { hint })
   }
   // The URL parser drops spaces and control characters and replaces \ with /.
   // biome-ignore lint/suspicious/noControlCharactersInRegex: the expression detects control characters
@@ -35,9 +25,10 @@ export function readAddress(text: string, source: string): string {
   if (url.username !== '' || url.password !== '' || typed[2]!.includes('@'))
     throw refuse('it contains a user name')
   if (text.includes('?') || text.includes('#')) throw refuse('it contains a query or a fragment')
-  if (url.protocol === 'http:' && !isLocal(url.hostname, typed[2]!)) {
-    throw refuse('the API key would be sent in cleartext')
-  }
+  const host = typed[2]!.replace(/:\d*$/, '').toLowerCase()
+  // The typed host must match as well, because the URL parser converts `0x7f.1` to 127.0.0.1.
+  const isLocal = ['localhost', '127.0.0.1'].includes(url.hostname) && host === url.hostname
+  if (url.protocol === 'http:' && !isLocal) throw refuse('the API key would be sent in cleartext')
   const path = url.pathname.replace(/\/+$/, '')
   const suffix = /\/v1(\/.*)?$/.exec(path)
   if (suffix !== null) {
@@ -46,12 +37,3 @@ export function readAddress(text: string, source: string): string {
   }
   return `${url.origin}${path}`
 }
-
-const withoutUser = (text: string): string => text.replace(/^([a-z]+:[/\\]+)?.*@/is, '$1…@')
-
-/**
- * True if the address refers to this machine. Also checks the address as typed, because the URL parser
- * converts `0x7f.1` to 127.0.0.1.
- */
-const isLocal = (parsed: string, typed: string): boolean =>
-  localHosts.includes(parsed) && typed.replace(/:\d*$/, '').toLowerCase() === parsed

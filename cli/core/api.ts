@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { input, output, ZodType } from 'zod'
 import type { EndpointName, endpoints } from '../../shared/contract/index.ts'
@@ -21,24 +22,19 @@ import { version } from './version.ts'
 
 type Endpoints = typeof endpoints
 
-/**
- * A part of a request, with its type taken from the endpoint's schema. Optional if the schema accepts an
- * empty object or undefined.
- */
+/** A part of a request. Optional if its schema accepts an empty object or undefined. */
 type Part<Name extends EndpointName, Key extends 'params' | 'query' | 'body'> =
   Endpoints[Name] extends Record<Key, infer Schema extends ZodType>
-    ? Record<never, never> extends input<Schema>
+    ? Record<never, never> extends Exclude<input<Schema>, undefined>
       ? { [K in Key]?: input<Schema> }
-      : undefined extends input<Schema>
-        ? { [K in Key]?: input<Schema> }
-        : { [K in Key]: input<Schema> }
+      : { [K in Key]: input<Schema> }
     : unknown
 
 interface Common {
   token?: string
   headers?: Record<string, string>
   timeoutMs?: number
-  /** Binary request body. Each retry iterates over it again. */
+  /** Binary body. Each retry iterates over the chunks again. */
   bytes?: AsyncIterable<Uint8Array> | Iterable<Uint8Array>
 }
 
@@ -52,76 +48,60 @@ export type Reply<Name extends EndpointName> =
 
 export type Api = ReturnType<typeof createApi>
 
-/** Total timeout of an ordinary request and its retries, in milliseconds. */
+/** Timeout for an ordinary request and its retries. */
 const requestTimeoutMs = 30_000
-/** Timeout of a file search in milliseconds. The service stops a search after 30 s. */
+/** The service stops a file search after 30 s. */
 export const searchTimeoutMs = 45_000
-/** Milliseconds before a slow response is reported. */
 const slowMs = 3_000
-/** Maximum Retry-After in seconds. If the service asks for a longer wait, the request fails. */
-const shortWaitSeconds = 10
-/** Delays before the first and second retry of a request, in milliseconds. */
-const retryMs = [100, 400]
+/** If the service asks for a longer wait, the request fails. */
+const maxRetryAfterSeconds = 10
+const retryDelaysMs = [100, 400]
 
-/** A request as printed by --debug, without its query string, credentials or body. */
+/** A request as printed by --debug. The query string, which may contain a path, is omitted. */
 export interface RequestTrace {
   method: string
   path: string
   status?: number
   problem?: string
-  /**
-   * Time until the whole response was received, in milliseconds. For a streamed response, time until the
-   * headers arrived.
-   */
+  /** Time until the end of the response, or until the headers of a streamed response. */
   ms: number
   requestId?: string
 }
 
 export type Trace = (request: RequestTrace) => void
 
-export interface Waiting {
+interface Waiting {
   note(text: string): void
   aside(text: string): void
 }
 
-/**
- * @param trace called after each request
- * @param waiting prints notes while the client waits. If unset, a request that exceeds a rate limit fails
- * immediately.
- */
+/** @param waiting reports delays. If unset, a request that exceeds a rate limit fails immediately. */
 export const createApi = (settings: Settings, trace?: Trace, waiting?: Waiting) => ({
-  /**
-   * Sends a request and reads the whole response.
-   * @throws {CliError} with the service's error code, or a client error code such as `network`
-   */
+  /** @throws {CliError} with the service's error code, or a client error code such as `network` */
   async call<Name extends EndpointName>(name: Name, request: Request<Name>): Promise<Reply<Name>> {
     const call = await prepare(name, request, settings)
-    const send = tracing(exchange, headOf, trace)
-    const isStopping = ({ status }: HttpAnswer) =>
-      status === 503 && 'idempotency-key' in call.outgoing.headers
+    const send = tracing(exchange, trace)
+    const isStopping = ({ response }: HttpAnswer) =>
+      response.statusCode === 503 && 'idempotency-key' in call.outgoing.headers
     return await waitShortly(waiting, async () => {
       const { answer, isRepeat } = await reportSlowReply(waiting, call, () =>
         exchangeWithRetries(send, call, isStopping),
       )
-      setServiceClock(answer.headers.date)
       if (isRepeat && wasDone(answer, call)) return undefined as Reply<Name>
       return readAnswer(answer, call) as Reply<Name>
     })
   },
 
-  /**
-   * Sends a request and returns the open response. `timeoutMs` applies only until the headers arrive.
-   * @throws {CliError} the same errors as {@link call}
-   */
+  /** Resolves when the response headers arrive. Until then, `timeoutMs` applies. */
   async open<Name extends EndpointName>(name: Name, request: Request<Name>): Promise<OpenExchange> {
     const call = await prepare(name, request, settings)
-    const send = tracing(openExchange, ({ response }) => headOf(response), trace)
+    const send = tracing(openExchange, trace)
     return await waitShortly(waiting, async () => {
       const { answer: opened } = await reportSlowReply(waiting, call, () => exchangeWithRetries(send, call))
-      const { statusCode: status = 0, headers } = opened.response
-      setServiceClock(headers.date)
+      const { response } = opened
+      const { statusCode: status = 0 } = response
       if (status >= 200 && status < 300) return opened
-      readAnswer({ status, headers, text: await readText(opened.response) }, call)
+      readAnswer({ response, text: await readText(response) }, call)
       throw new CliError(
         'unexpected_answer',
         `${call.outgoing.url.origin} replied with HTTP status ${status}.`,
@@ -129,12 +109,15 @@ export const createApi = (settings: Settings, trace?: Trace, waiting?: Waiting) 
     })
   },
 
-  /** Prepares a request that the caller sends, such as a WebSocket handshake. */
+  /** Prepares a request for the caller to send, such as a WebSocket handshake. */
   async addressOf<Name extends EndpointName>(name: Name, request: Request<Name>) {
     const call = await prepare(name, request, settings)
     const { url, headers, method } = call.outgoing
     const refuse = (answer: HttpAnswer) => void readAnswer(answer, call)
-    const traced = <T extends Head>(open: () => Promise<T>) => tracing(open, headOf, trace)({ url, method })
+    const traced = async (open: () => Promise<IncomingMessage>) => {
+      const send = tracing(async () => ({ response: await open() }), trace)
+      return (await send({ url, method })).response
+    }
     return { url, headers, refuse, traced }
   },
 })
@@ -177,13 +160,8 @@ function bodyOf({ bytes, body: value }: RequestInput): Pick<Exchange, 'headers' 
   if (length <= limits.bodyBytes) {
     return { headers: { 'content-type': 'application/json', 'content-length': String(length) }, body }
   }
-  throw new CliError(
-    'body_too_large',
-    `The request is ${length} bytes long, which exceeds the limit of ${limits.bodyBytes} bytes.`,
-    {
-      hint: largeHint,
-    },
-  )
+  const message = `The request is ${length} bytes long, which exceeds the limit of ${limits.bodyBytes} bytes.`
+  throw new CliError('body_too_large', message, { hint: largeHint })
 }
 
 /** Rejects `.` and `..`, which the URL parser resolves even when percent-encoded. */
@@ -204,16 +182,16 @@ async function headersFor(
   return { ...headers, authorization: `Bearer ${credential}` }
 }
 
-/** True if the request can be retried after a lost connection. */
+/** Returns whether the request can be retried after a lost connection. */
 function isRepeatable({ route: { repeat }, given: { query = {} }, outgoing: { headers } }: Call): boolean {
   if (repeat === 'keyed') return headers['idempotency-key'] !== undefined
   if (repeat === 'plain') return headers['if-match'] === undefined && query.overwrite !== 'false'
   return repeat !== 'no'
 }
 
-/** True if a retried delete returned 404 because the first attempt had succeeded. */
-function wasDone({ status, text }: HttpAnswer, { route }: Call): boolean {
-  if (route.repeat !== 'gone' || status !== 404) return false
+/** Returns whether a retried delete failed with 404 because the first attempt had succeeded. */
+function wasDone({ response, text }: HttpAnswer, { route }: Call): boolean {
+  if (route.repeat !== 'gone' || response.statusCode !== 404) return false
   const value = parseJson(text)
   return isProblem(value) && value.code === 'not_found'
 }
@@ -225,20 +203,12 @@ const unknownOutcome = (error: CliError) =>
     'Check the state before you try again, because the request may have succeeded.',
   )
 
-interface Head {
-  status?: number | undefined
-  statusCode?: number | undefined
-  headers: HttpAnswer['headers']
+interface Answered {
+  response: IncomingMessage
 }
 
-const headOf = ({ status, statusCode, headers }: Head) => ({
-  status: status ?? statusCode ?? 0,
-  requestId: String(headers['x-request-id'] ?? ''),
-})
-
-function tracing<T, Outgoing extends Pick<Exchange, 'method' | 'url'>>(
+function tracing<T extends Answered, Outgoing extends Pick<Exchange, 'method' | 'url'>>(
   send: (outgoing: Outgoing) => Promise<T>,
-  describe: (answer: T) => ReturnType<typeof headOf>,
   trace: Trace | undefined,
 ): (outgoing: Outgoing) => Promise<T> {
   if (trace === undefined) return send
@@ -249,7 +219,8 @@ function tracing<T, Outgoing extends Pick<Exchange, 'method' | 'url'>>(
       trace({ method, path: url.pathname, ms: performance.now() - started, ...answer })
     try {
       const answer = await send(outgoing)
-      report(describe(answer))
+      const { statusCode: status = 0, headers } = answer.response
+      report({ status, requestId: String(headers['x-request-id'] ?? '') })
       return answer
     } catch (error) {
       report({ problem: (error as Error).message })
@@ -258,7 +229,6 @@ function tracing<T, Outgoing extends Pick<Exchange, 'method' | 'url'>>(
   }
 }
 
-/** Prints a note if the response is slow, unless the request has a long timeout. */
 async function reportSlowReply<T>(
   waiting: Waiting | undefined,
   { outgoing: { url, timeoutMs } }: Call,
@@ -292,30 +262,27 @@ async function waitShortly<T>(waiting: Waiting | undefined, attempt: () => Promi
 function shortWaitOf(error: unknown): number | undefined {
   if (!(error instanceof CliError) || error.code !== 'rate_limited') return undefined
   const seconds = Number(error.details.retry_after)
-  return seconds <= shortWaitSeconds ? Math.max(1, seconds) : undefined
+  return seconds <= maxRetryAfterSeconds ? Math.max(1, seconds) : undefined
 }
 
-/**
- * Sends a request with up to two retries.
- * @param mayPass whether to retry after this response, such as a 503 during a shutdown
- * @returns the response. `isRepeat` is true if an earlier attempt might have reached the service.
- */
-async function exchangeWithRetries<T>(
+/** @returns `isRepeat`: whether an earlier attempt might have reached the service */
+async function exchangeWithRetries<T extends Answered>(
   send: (outgoing: Exchange) => Promise<T>,
   call: Call,
-  mayPass: (answer: T) => boolean = () => false,
+  isTemporary: (answer: T) => boolean = () => false,
 ): Promise<{ answer: T; isRepeat: boolean }> {
   const { outgoing } = call
   const end = performance.now() + outgoing.timeoutMs
   const remaining = () => ({ ...outgoing, timeoutMs: Math.max(1, Math.ceil(end - performance.now())) })
   let isRepeat = false
   for (let tries = 0; ; tries++) {
-    const pause = retryMs[tries]
+    const pause = retryDelaysMs[tries]
     // Evaluated later, because an attempt may use up the timeout.
     const isLast = () => pause === undefined || performance.now() + pause >= end
     try {
       const answer = await send(remaining())
-      if (!mayPass(answer) || isLast()) return { answer, isRepeat }
+      setServiceClock(answer.response.headers.date)
+      if (!isTemporary(answer) || isLast()) return { answer, isRepeat }
     } catch (error) {
       if (!(error instanceof ConnectionError)) throw error
       if (error.reached && !isRepeatable(call)) throw unknownOutcome(error)
@@ -326,11 +293,12 @@ async function exchangeWithRetries<T>(
   }
 }
 
-function readAnswer({ status, headers, text: body }: HttpAnswer, { route, given, outgoing }: Call): unknown {
+function readAnswer({ response, text }: HttpAnswer, { route, given, outgoing }: Call): unknown {
+  const { statusCode: status = 0, headers } = response
   const { origin } = outgoing.url
   if (status >= 300 && status < 400) throw redirected(status, headers.location, origin)
   if (status === 204) return undefined
-  const value = parseJson(body)
+  const value = parseJson(text)
   if (status >= 200 && status < 300 && value !== undefined) return value
   if (isProblem(value))
     throw problemToError(value, { route, ...given, status, retryAfter: headers['retry-after'] })

@@ -1,4 +1,3 @@
-/** Runs and reports the checks of `sandlot doctor` and `sandlot mcp doctor`. */
 import { type CliError, describeError, exitCodes } from './errors.ts'
 
 export interface Check {
@@ -17,11 +16,7 @@ export function startChecks(report: (text: string) => unknown) {
   return {
     done,
     exitCode: (): number => failure?.exitCode ?? exitCodes.done,
-    /**
-     * Runs and reports one check.
-     * @param run returns a description, and throws if the check fails
-     * @returns whether the check passed
-     */
+    /** @param run returns a description, and throws if the check fails */
     async check(name: string, run: () => string | Promise<string>): Promise<boolean> {
       const started = performance.now()
       const finish = (ok: boolean, detail: string, next: string | null) => {

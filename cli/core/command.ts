@@ -1,4 +1,3 @@
-/** Creates commands from declarations, and defines the common options. */
 import { type Command, Option } from 'commander'
 import { type Api, createApi, type Trace } from './api.ts'
 import { type ColorChoice, colorChoices } from './drawing.ts'
@@ -10,7 +9,6 @@ import { type Ask, createAsk } from './prompt.ts'
 import { selectSession } from './session.ts'
 import { Settings } from './settings.ts'
 
-/** A function that configures a command. Each command file exports its own function as `define`. */
 export type Define = (
   command: Command,
   exitWith: (code: number) => void,
@@ -19,7 +17,7 @@ export type Define = (
 
 export interface CommandTree {
   program: Command
-  /** Loads a command's arguments, options or subcommands. Must be called once per command. */
+  /** Adds a command's arguments, options or subcommands. Must be called once per command. */
   load(command: Command): Promise<void>
 }
 
@@ -28,14 +26,11 @@ export interface Invocation<Options> {
   options: Options
   settings: Settings
   api: Api
-  /** Trace function to pass to `createApi` for requests to a different address. Undefined without --debug. */
+  /** For requests to another address. Undefined without --debug. */
   trace: Trace | undefined
   output: Output
   ask: Ask
-  /**
-   * Returns the id of the session to use.
-   * @throws {CliError} the same errors as {@link selectSession}
-   */
+  /** Returns the session's id, as {@link selectSession} does. */
   session(typed?: string): Promise<string>
   command: Command
   exitWith(code: number): void
@@ -56,9 +51,8 @@ export interface CommonOptions {
   session?: string
 }
 
-/** The --json option. Prevents commander from parsing the next argument as its value. */
+/** Keeps commander from parsing the argument after --json as the option's value. */
 class JsonOption extends Option {
-  /** Returns whether an argument is this option. Commander calls this method for each argument. */
   is(word: string): boolean {
     const [, fields] = /^--json=(.*)$/s.exec(word) ?? []
     if (fields === undefined && word !== '--json') return false
@@ -69,7 +63,6 @@ class JsonOption extends Option {
 
 export const globalGroup = 'Global options:'
 
-/** Adds the common options, which users can type before or after the command's name. */
 export function addCommonOptions(command: Command): void {
   const options = [
     new JsonOption(
@@ -112,12 +105,8 @@ export const addPageOptions = (command: Command): Command =>
 /** @throws {CliError} `usage` if --limit is not a positive integer */
 export const readPage = ({ limit, cursor }: PageOptions) => ({ limit: readCount(limit, '--limit'), cursor })
 
-const examples = new WeakMap<Command, string[]>()
 const fieldsFor = new WeakMap<Command, (options: object) => readonly string[] | undefined>()
 
-export const examplesOf = (command: Command): string[] => examples.get(command) ?? []
-
-/** Returns the declared fields of --json, or an empty list if no fields are declared. */
 export const fieldsOf = (command: Command, options: object): readonly string[] =>
   fieldsFor.get(command)?.(options) ?? []
 
@@ -125,9 +114,9 @@ interface Declaration<Options> {
   declare?(command: Command): unknown
   notes?: string
   examples: string[]
-  /** Fields of the result, used to validate `--json=FIELDS` before the command runs. */
+  /** The result's fields. Other fields in `--json=FIELDS` are rejected before the command runs. */
   fields?: readonly string[] | ((options: Options) => readonly string[])
-  /** Name of the field that contains the result's list. Default: `data`. */
+  /** The field that contains the result's list. Default: `data`. */
   list?: string
   /** Whether the command creates a missing profile. */
   makesProfile?: boolean
@@ -140,7 +129,6 @@ export function defineCommand<Options extends object>(declaration: Declaration<O
   return (command, exitWith, describeProgram) => {
     declare?.(command)
     if (notes !== '') command.addHelpText('after', notes)
-    examples.set(command, lines)
     fieldsFor.set(command, (options) => fieldNames(options as Options))
     command.addHelpText('after', `\nExamples:\n${lines.map((line) => `  ${line}`).join('\n')}`)
     command.addHelpText('after', () => {
@@ -177,10 +165,7 @@ function outputOptionsOf({ json, quiet, color }: CommonOptions, shape: JsonShape
   return { json: json !== undefined, fields, shape, quiet: quiet === true, color }
 }
 
-/**
- * Merges a command's options. Options after the command's name override options before the name, and both
- * override defaults.
- */
+/** Options after the command's name override options before the name. Both override defaults. */
 export function optionsOf<Options extends object>(command: Command): Options {
   const line = [command.parent?.parent, command.parent, command].filter((each) => each != null)
   const given = line.flatMap((each) =>

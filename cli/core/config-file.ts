@@ -1,9 +1,5 @@
-/**
- * Reads and writes the settings file: TOML with mode 0600, in a folder with mode 0700.
- * Writes are atomic and preserve unknown entries and, where possible, comments. Invalid TOML is never
- * overwritten.
- */
-// Synchronous, because loading node:fs/promises takes 8 ms.
+/** Reads and atomically writes the settings file. Unknown entries and, where possible, comments are kept. */
+// Synchronous, because importing node:fs/promises takes 8 ms.
 import { chmodSync, mkdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
@@ -14,7 +10,7 @@ import { followLinks, replaceFile } from './replace-file.ts'
 import { keyIn, type SavedKey } from './saved-keys.ts'
 
 interface Config {
-  /** Content of the file, or an empty string if the file does not exist. */
+  /** Empty if the file does not exist. */
   text: string
   values: TomlTable
 }
@@ -25,7 +21,7 @@ export function readConfig(file: string): Config {
   const values = tryToParse(text)
   if (!(values instanceof Error)) return { text, values }
   throw new CliError('settings_broken', `The settings file ${file} is not valid TOML and was not changed.`, {
-    hint: `${firstLine(values.message)} Fix or remove the file.`,
+    hint: `${values.message.split('\n', 1)[0]!.replace(/\.?$/, '.')} Fix or remove the file.`,
   })
 }
 
@@ -34,28 +30,27 @@ export function readConfig(file: string): Config {
  * @throws {CliError} `settings_broken` if the profile is not a table
  */
 export function readProfile({ values }: Config, name: string, file: string): TomlTable | undefined {
-  const { profiles } = values
-  const profile = isTable(profiles) && Object.hasOwn(profiles, name) ? profiles[name] : undefined
+  const profiles = profilesIn(values)
+  const profile = Object.hasOwn(profiles, name) ? profiles[name] : undefined
   if (profile === undefined || isTable(profile)) return profile
   throw new CliError('settings_broken', `profiles.${name} in ${file} is not a table.`)
 }
 
-export const profileNames = ({ values: { profiles } }: Config): string[] =>
-  isTable(profiles) ? Object.keys(profiles) : []
+const profilesIn = ({ profiles }: TomlTable): TomlTable => (isTable(profiles) ? profiles : {})
+
+export const profileNames = ({ values }: Config): string[] => Object.keys(profilesIn(values))
 
 export function keysOf({ values }: Config): SavedKey[] {
-  const profiles = isTable(values.profiles) ? Object.entries(values.profiles) : []
-  const keys = profiles.map(([name, profile]) => (isTable(profile) ? keyIn(profile, name) : undefined))
+  const tables = Object.entries(profilesIn(values)).filter(([, profile]) => isTable(profile))
+  const keys = tables.map(([name, profile]) => keyIn(profile as TomlTable, name))
   return [keyIn(values), ...keys].filter((key) => key !== undefined)
 }
 
-/** New values by key. Undefined removes a key. */
-export type Changes = Record<string, string | undefined>
+/** Undefined removes a key. */
+type Changes = Record<string, string | undefined>
 
 /**
- * Changes the settings file while holding its lock.
- * @param decide returns changes for the current values, or undefined to save nothing
- * @param profile undefined for the top level of the file
+ * @param decide returns changes to the saved values, or undefined to save nothing
  * @returns the previous values, or undefined if nothing was saved
  * @throws {CliError} `settings_broken` if the file cannot be parsed or written
  */
@@ -67,7 +62,7 @@ export function saveConfig(
   try {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
     chmodSync(dirname(file), 0o700)
-    // Keeps symbolic links, which dotfile repositories use.
+    // Dotfile repositories use symbolic links, which must be kept.
     const target = followLinks(file)
     // Prevents other clients from writing between the read and the write.
     using _ = lockFile(target)
@@ -83,12 +78,11 @@ export function saveConfig(
   }
 }
 
-/** True if other users can read an API key or a login in the file. */
+/** Returns whether other users can read an API key or a login in the file. */
 export function isExposed(file: string, { values }: Config): boolean {
   if (process.platform === 'win32') return false
-  const profiles = isTable(values.profiles) ? Object.values(values.profiles).filter(isTable) : []
   const isSecret = ({ api_key, token }: TomlTable) => api_key !== undefined || token !== undefined
-  if (![values, ...profiles].some(isSecret)) return false
+  if (![values, ...Object.values(profilesIn(values)).filter(isTable)].some(isSecret)) return false
   return ((statSync(file, { throwIfNoEntry: false })?.mode ?? 0) & 0o077) !== 0
 }
 
@@ -101,22 +95,18 @@ function readText(file: string): string {
   }
 }
 
-/**
- * Returns the changed text. Edits single lines to keep comments, or rewrites the text without comments if the
- * edit does not work.
- */
+/** Edits single lines to keep comments. If that does not work, rewrites the text without comments. */
 function change({ text, values }: Config, changes: Changes, profile?: string): string {
   const wanted = profile === undefined ? merge(values, changes) : withProfile(values, profile, changes)
   const edited = Object.entries(changes).reduce(
     (before, [key, value]) => changeLine(before, value && `${key} = ${JSON.stringify(value)}`, key, profile),
     text,
   )
-  const result = tryToParse(edited)
-  return isDeepStrictEqual(result, parse(stringify(wanted))) ? edited : stringify(wanted)
+  return isDeepStrictEqual(tryToParse(edited), parse(stringify(wanted))) ? edited : stringify(wanted)
 }
 
 function withProfile(values: TomlTable, name: string, changes: Changes): TomlTable {
-  const profiles = isTable(values.profiles) ? values.profiles : {}
+  const profiles = profilesIn(values)
   const before = isTable(profiles[name]) ? profiles[name] : {}
   return { ...values, profiles: { ...profiles, [name]: merge(before, changes) } }
 }
@@ -129,33 +119,25 @@ const merge = (table: TomlTable, changes: Changes): TomlTable =>
   )
 
 /**
- * Sets a key at the top level or in a profile. Does not use toml-patch, which would insert the key below the
- * next table's comment.
+ * Does not use toml-patch, which would insert the key below the next table's comment.
  * @param line the new line, or undefined to remove the key
  */
-function changeLine(
-  text: string,
-  line: string | undefined,
-  key: string,
-  profile: string | undefined,
-): string {
+function changeLine(text: string, line: string | undefined, key: string, profile?: string): string {
   const lines = text.split('\n')
-  const isHead = (each: string) => /^\s*\[/.test(each)
+  const headOf = (each: string) => /^\s*\[\s*([\w.-]+)\s*\]/.exec(each)?.[1]
   const head = profile === undefined ? -1 : lines.findIndex((each) => headOf(each) === `profiles.${profile}`)
   if (profile !== undefined && head < 0) {
     if (line === undefined) return text
     const before = text.trim() === '' ? '' : `${text.trimEnd()}\n\n`
     return `${before}[profiles.${profile}]\n${line}\n`
   }
-  const length = lines.slice(head + 1).findIndex(isHead)
-  const end = length < 0 ? lines.length : head + 1 + length
+  const next = lines.findIndex((each, index) => index > head && /^\s*\[/.test(each))
+  const end = next < 0 ? lines.length : next
   const isKey = new RegExp(`^\\s*["']?${key}["']?\\s*=`)
   const at = lines.findIndex((each, index) => index > head && index < end && isKey.test(each))
   if (at >= 0) return lines.toSpliced(at, 1, ...(line === undefined ? [] : [line])).join('\n')
   return line === undefined ? text : lines.toSpliced(head + 1, 0, line).join('\n')
 }
-
-const headOf = (line: string): string | undefined => /^\s*\[\s*([\w.-]+)\s*\]/.exec(line)?.[1]
 
 const isTable = (value: unknown): value is TomlTable =>
   typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date)
@@ -167,5 +149,3 @@ function tryToParse(text: string): TomlTable | Error {
     return error as Error
   }
 }
-
-const firstLine = (text: string): string => `${text.split('\n', 1)[0]?.replace(/\.?$/, '.')}`

@@ -1,7 +1,3 @@
-/**
- * Reads the email and password from options, stdin or prompts. A typed password is not echoed, and only a
- * token is ever saved.
- */
 import type { Command } from 'commander'
 import { limits } from '../../shared/contract/limits.ts'
 import type { Reply } from './api.ts'
@@ -33,10 +29,7 @@ export async function readCredentials(asking: Asking): Promise<Credentials> {
   return { email: await readEmail(asking), password: await readPassword(asking) }
 }
 
-/**
- * Validates the email before prompting for the password twice.
- * @throws {CliError} `usage` if a value is missing or the email is malformed
- */
+/** @throws {CliError} `usage` if a value is missing or the email is malformed */
 export async function readNewCredentials(asking: Asking): Promise<Credentials> {
   warnOfPassword(asking)
   const { options } = asking
@@ -47,28 +40,23 @@ export async function readNewCredentials(asking: Asking): Promise<Credentials> {
   return { email, password: isTyped ? await askTwice(asking, 'Password') : await readPassword(asking) }
 }
 
-/** Catches obvious typos. The service validates the address fully. */
+/** Detects obvious typos. The service validates the address fully. */
 const validateEmail = (text: string): true | string =>
   /^[^\s@]+@[^\s@.]+(\.[^\s@.]+)+$/.test(text.trim()) || `${JSON.stringify(text)} is not an email address.`
 
 function warnOfPassword({ options, output }: Asking): void {
-  if (options.password !== undefined && options.passwordStdin) {
+  if (options.password === undefined) return
+  if (options.passwordStdin)
     throw new CliError('usage', '--password and --password-stdin are mutually exclusive.')
-  }
-  if (options.password !== undefined) {
-    output.note(
-      'Warning: --password is visible in the process list and the shell history. Use --password-stdin instead.',
-    )
-  }
+  output.note(
+    'Warning: --password is visible in the process list and the shell history. Use --password-stdin instead.',
+  )
 }
 
 export const readEmail = async ({ options, ask }: Asking): Promise<string> =>
   options.email ?? (await ask.text('Email', both, validateEmail))
 
-/**
- * Reads the current and the new password from two lines of stdin, or prompts for them.
- * @throws {CliError} `usage` if a password is missing
- */
+/** @throws {CliError} `usage` if the current or the new password is missing */
 export async function readNewPassword(asking: Asking): Promise<{ password: string; newPassword: string }> {
   const { options } = asking
   const password = await readPassword(asking)
@@ -80,10 +68,7 @@ export async function readNewPassword(asking: Asking): Promise<{ password: strin
   return { password, newPassword: await askTwice(asking, 'New password') }
 }
 
-/**
- * Prompts for a new password twice, and repeats until both entries match. If the command exited instead, the
- * user might type the password at the shell prompt.
- */
+/** Repeats until both entries match. After an error, the user might type the password at the shell prompt. */
 async function askTwice({ ask, output }: Asking, label: string): Promise<string> {
   for (;;) {
     const password = await ask.hidden(label, both, isLongEnough)
@@ -103,8 +88,7 @@ export async function logIn(invocation: Invocation<CredentialOptions>): Promise<
   await invocation.settings.baseUrl()
   const kept = await keptToken(invocation)
   if (kept !== undefined) return kept
-  const body = await readCredentials(invocation)
-  return (await invocation.api.call('logIn', { body })).token
+  return (await invocation.api.call('logIn', { body: await readCredentials(invocation) })).token
 }
 
 /** Returns the saved token, or undefined if it is no longer valid or if --email is set. */

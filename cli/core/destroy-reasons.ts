@@ -9,18 +9,13 @@ const reasons: Record<DestroyReason, string> = {
   pod_failed: 'its pod failed',
 }
 
-/** Describes why a session ended. Returns an unknown reason unchanged. */
+/** Returns an unknown reason unchanged. */
 export const describeDestroyReason = ({ destroy_reason: reason }: Pick<Sandbox, 'destroy_reason'>): string =>
   reason === null ? 'the reason is unknown' : (reasons[reason] ?? reason)
 
-/** Describes why the session ended. Returns undefined unless the end of the session killed the command. */
-export const destroyReasonOf = ({
-  status,
-  reason = null,
-}: {
-  status: string
-  reason?: string | null
-}): string | undefined =>
-  status === 'killed' && reason !== null && Object.hasOwn(reasons, reason)
-    ? reasons[reason as DestroyReason]
-    : undefined
+/** Returns undefined unless the end of the session killed the command. */
+export function destroyReasonOf(command: { status: string; reason?: string | null }): string | undefined {
+  const { status, reason } = command
+  if (status !== 'killed' || !reason || !Object.hasOwn(reasons, reason)) return undefined
+  return reasons[reason as DestroyReason]
+}

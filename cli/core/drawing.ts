@@ -1,9 +1,7 @@
-/** Determines whether colors, progress lines and the picker are available. */
-
 export const colorChoices = ['auto', 'always', 'never'] as const
 export type ColorChoice = (typeof colorChoices)[number]
 
-/** Whether to print colors on a stream. --color overrides FORCE_COLOR, which overrides NO_COLOR. */
+/** --color overrides FORCE_COLOR, which overrides NO_COLOR. */
 export function wantsColor(stream: NodeJS.WriteStream, choice: ColorChoice = 'auto'): boolean {
   if (choice !== 'auto') return choice === 'always'
   const { FORCE_COLOR: force = '', NO_COLOR: no = '', TERM: terminal } = process.env

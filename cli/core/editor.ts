@@ -19,15 +19,7 @@ interface RemoteFile {
   settings: Settings
 }
 
-interface Change {
-  before: Buffer
-  after: Buffer
-}
-
-/**
- * Edits a file in the user's editor, uploads the result and prints a diff.
- * @throws {CliError} `usage` if there is no terminal; otherwise the same errors as {@link changeByHand}
- */
+/** @throws {CliError} `usage` if there is no terminal; otherwise the same errors as {@link changeByHand} */
 export async function editByHand({ output, ...editing }: RemoteFile & { output: Output }): Promise<void> {
   if (!process.stdin.isTTY || output.json) {
     throw new CliError('usage', 'An editor needs a terminal. Use --old and --new instead.')
@@ -39,19 +31,20 @@ export async function editByHand({ output, ...editing }: RemoteFile & { output: 
 }
 
 /**
- * Edits a file in the user's editor and uploads the result.
- * @returns undefined if nothing changed
+ * @returns undefined if nothing was changed
  * @throws {CliError} if the editor fails, or if the remote file changed in the meantime
  */
-export async function changeByHand({ api, id, path, settings }: RemoteFile): Promise<Change | undefined> {
+export async function changeByHand({ api, id, path, settings }: RemoteFile) {
   const before = await download(api, id, path)
   const folder = mkdtempSync(join(tmpdir(), 'sandlot-edit-'))
   const file = join(folder, basename(path) || 'file')
   let keep = false
   try {
     writeFileSync(file, before, { mode: 0o600 })
-    const code = await run(['/bin/sh', '-c', `${settings.editor()} "$1"`, 'sh', file])
-    if (code !== 0) throw new CliError('failed', `The editor exited with ${code}. The file was not changed.`)
+    const editor = spawn('/bin/sh', ['-c', `${settings.editor()} "$1"`, 'sh', file], { stdio: 'inherit' })
+    const [code, signal] = await once(editor, 'close')
+    if (code !== 0)
+      throw new CliError('failed', `The editor exited with ${code ?? signal}. The file was not changed.`)
     const after = readFileSync(file)
     if (after.equals(before)) return undefined
     try {
@@ -88,9 +81,4 @@ async function upload(api: Api, id: string, path: string, before: Buffer, after:
     headers: { 'if-match': `"${sum}"` },
     bytes: [after],
   })
-}
-
-async function run(argv: string[]): Promise<number | string> {
-  const [code, signal] = await once(spawn(argv[0]!, argv.slice(1), { stdio: 'inherit' }), 'close')
-  return code ?? signal
 }

@@ -70,7 +70,6 @@ interface Extras {
   exitCode?: number | undefined
 }
 
-/** An error shown to the user. `code` is an error code of the API or the client. */
 export class CliError extends Error {
   override name = 'CliError'
   readonly code: string
@@ -96,13 +95,11 @@ export const largeHint = 'Use `sandlot files put` or `sandlot cp` for files of a
 
 export function describeError(error: unknown): CliError {
   if (error instanceof CliError) return error
-  return new CliError(
-    'failed',
-    `The client failed unexpectedly: ${error instanceof Error ? error.message : error}`,
-  )
+  const message = error instanceof Error ? error.message : error
+  return new CliError('failed', `The client failed unexpectedly: ${message}`)
 }
 
-/** Returns a copy of the error with `story` prepended to the message and `hint` prepended to the hint. */
+/** Prepends `story` to the message and `hint` to the hint. */
 export const addStory = (error: CliError, story: string, hint: string): CliError =>
   addHint(error, hint, `${story} ${error.message}`)
 

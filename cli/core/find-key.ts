@@ -13,7 +13,7 @@ export async function findCurrentKeyId(settings: Settings, api: Api): Promise<st
   }
 }
 
-/** Returns the id of the key with this name. An argument that starts with `key_` is already an id. */
+/** @param typed a name, or an id such as `key_…` */
 export async function findKeyId(typed: string, api: Api, token: string): Promise<string> {
   if (typed.startsWith('key_')) return typed
   const keys = await allPages((query) => api.call('listApiKeys', { query, token }))
@@ -26,11 +26,6 @@ export async function findKeyId(typed: string, api: Api, token: string): Promise
   }
   if (more.length === 0) return only.id
   const lines = named.map(({ id, last_four }) => `  ${id}  …${last_four}`)
-  throw new CliError(
-    'several_keys',
-    [`Several API keys have the name ${JSON.stringify(typed)}:`, ...lines].join('\n'),
-    {
-      hint: 'Use the id of one of these API keys.',
-    },
-  )
+  const message = [`Several API keys have the name ${JSON.stringify(typed)}:`, ...lines].join('\n')
+  throw new CliError('several_keys', message, { hint: 'Use the id of one of these API keys.' })
 }

@@ -1,4 +1,4 @@
-/** Rewrites field errors from the service to refer to command-line options. */
+/** Rewrites the service's field errors so that they refer to command-line options. */
 import type { Command } from 'commander'
 import { shellWord } from '../../shared/contract/shell-words.ts'
 import type { CliError } from './errors.ts'
@@ -7,8 +7,8 @@ import { showSeconds } from './times.ts'
 /** Option names that cannot be derived from the request field. */
 const otherNames: Record<string, string> = { expires_at: 'ttl', start_line: 'lines', end_line: 'lines' }
 const unit = /_(ms|seconds)$/
-/** Maximum length of a value in an error message. Longer values are omitted. */
-const shownCharacters = 60
+/** Longer values are omitted from error messages. */
+const maxCharacters = 60
 
 export function inTermsOfFlags(error: CliError, command: Command): CliError {
   const { errors } = error.details
@@ -26,10 +26,10 @@ function describe(path: string, message: string, command: Command): string {
   const place = findPlace(name, command)
   if (place === undefined) return `${path}: ${message}`
   const { flag, value } = place
-  const isShown = typeof value === 'string' && value.length <= shownCharacters && field !== 'password'
+  const isShown = typeof value === 'string' && value.length <= maxCharacters && field !== 'password'
   const words = [flag, ...below, ...(isShown ? [shellWord(value)] : [])].join(' ')
   const predicate = unit.test(field)
-    ? message.replace(/\d+$/, (number) => showSpan(field, Number(number)))
+    ? message.replace(/\d+$/, (number) => showSeconds(Number(number) / (field.endsWith('_ms') ? 1000 : 1)))
     : message
   return /^must /.test(predicate) ? `${words} ${predicate}` : `${words}: ${predicate}`
 }
@@ -41,6 +41,3 @@ function findPlace(name: string, command: Command): { flag: string; value: unkno
   const index = command.registeredArguments.findIndex((argument) => argument.name() === name)
   return index < 0 ? undefined : { flag: `<${name}>`, value: command.args[index] }
 }
-
-const showSpan = (field: string, amount: number) =>
-  field.endsWith('_ms') ? showSeconds(amount / 1000) : showSeconds(amount)

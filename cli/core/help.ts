@@ -1,13 +1,11 @@
 import { type Command, Help, type Option } from 'commander'
 import { globalGroup } from './command.ts'
 
-const isGlobal = ({ helpGroupHeading }: Option): boolean => helpGroupHeading === globalGroup
-
-/** Formats a command's help with the common options last. Only the program's own help describes them. */
+/** Lists the common options last. Only the program's own help describes them. */
 export function formatHelp(command: Command, helper: Help): string {
   const isProgram = command.parent === null
   const options = helper.visibleOptions(command)
-  const last = isProgram ? options : options.filter(isGlobal)
+  const last = isProgram ? options : options.filter(({ helpGroupHeading }) => helpGroupHeading === globalGroup)
   const own: Help = Object.assign(Object.create(helper), {
     visibleOptions: () => options.filter((option) => !last.includes(option)),
   })
@@ -16,7 +14,7 @@ export function formatHelp(command: Command, helper: Help): string {
   return `${text}\n${end}\n`
 }
 
-/** Returns a command's full name, such as `sandlot session create`. */
+/** Returns the full name, such as `sandlot session create`. */
 export const pathOf = (command: Command): string =>
   command.parent === null ? command.name() : `${pathOf(command.parent)} ${command.name()}`
 

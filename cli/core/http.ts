@@ -6,22 +6,19 @@ export interface Exchange {
   url: URL
   method: string
   headers: Record<string, string>
-  /** Request body. Each retry iterates over it again, unless it is a string. */
-  body?: string | AsyncIterable<Uint8Array> | Iterable<Uint8Array> | undefined
-  /**
-   * Timeout of the whole exchange in milliseconds. For a streamed response, applies only until the headers
-   * arrive.
-   */
+  body?: Body
+  /** Timeout for the whole exchange, or until the headers of a streamed response arrive. */
   timeoutMs: number
 }
 
+type Body = string | AsyncIterable<Uint8Array> | Iterable<Uint8Array> | undefined
+
 export interface HttpAnswer {
-  status: number
-  headers: IncomingMessage['headers']
+  response: IncomingMessage
   text: string
 }
 
-/** The request could not be sent, or no complete response was received. */
+/** Thrown if the request cannot be sent, or if no complete response is received. */
 export class ConnectionError extends CliError {
   /** Whether a connection was established. If not, the service cannot have received the request. */
   readonly reached: boolean
@@ -33,7 +30,7 @@ export class ConnectionError extends CliError {
 }
 
 const connectMs = 10_000
-/** Maximum delay of a timer, in milliseconds. Node fires a timer with a longer delay immediately. */
+/** Node fires a timer with a longer delay immediately. */
 const maxTimerMs = 2 ** 31 - 1
 
 /** @throws {ConnectionError} if no complete response arrives in time */
@@ -42,7 +39,7 @@ export async function exchange(exchange: Exchange): Promise<HttpAnswer> {
   const { response, fail } = await openExchange(exchange)
   const timer = setTimeout(() => response.destroy(timeout(timeoutMs)), Math.min(timeoutMs, maxTimerMs))
   try {
-    return { status: response.statusCode ?? 0, headers: response.headers, text: await readText(response) }
+    return { response, text: await readText(response) }
   } catch (error) {
     throw fail(error)
   } finally {
@@ -50,20 +47,17 @@ export async function exchange(exchange: Exchange): Promise<HttpAnswer> {
   }
 }
 
-/** Reads a response as text. Loads the stream module on demand, because some commands never read text. */
+/** Imports the stream module on demand, because some commands never read text. */
 export const readText = async (response: IncomingMessage): Promise<string> =>
   (await import('node:stream/consumers')).text(response)
 
 export interface OpenExchange {
   response: IncomingMessage
-  /** Returns a ConnectionError for an error that occurred while reading the response. */
+  /** Converts an error that occurred while the response was being read. */
   fail: (error: unknown) => ConnectionError
 }
 
-/**
- * Sends a request. Resolves when the response headers arrive.
- * @throws {ConnectionError} if the connection fails or the headers do not arrive in time
- */
+/** @throws {ConnectionError} if the connection fails or the response headers do not arrive in time */
 export async function openExchange({
   url,
   method,
@@ -84,8 +78,7 @@ export async function openExchange({
   })
   const fail = (error: unknown) => explain(error as NodeJS.ErrnoException, url, connected)
   try {
-    const response = typeof body === 'object' ? await upload(request, body) : await receive(request, body)
-    return { response, fail }
+    return { response: await send(request, body), fail }
   } catch (error) {
     throw fail(error)
   } finally {
@@ -93,36 +86,26 @@ export async function openExchange({
   }
 }
 
-/** Creates a request that has not been sent yet. Loads node:http on demand, because loading takes 30 ms. */
+/** Creates a request without sending it. Imports node:http on demand, because that takes 30 ms. */
 export async function open(url: URL, options: RequestOptions): Promise<ClientRequest> {
   // Node applies NODE_USE_ENV_PROXY to its default agent.
   if (url.protocol === 'https:') return (await import('node:https')).request(url, options)
   const { Agent, request } = await import('node:http')
-  // A separate agent, because a proxy would receive the key in cleartext.
+  // A proxy would receive the key in cleartext.
   return request(url, { ...options, agent: new Agent() })
 }
 
-export const receive = (request: ClientRequest, body: string | undefined): Promise<IncomingMessage> =>
-  new Promise((resolve, reject) => {
-    // Never removed, because an error without a listener would end the process.
-    request.on('error', reject)
-    request.on('response', resolve)
-    request.end(body)
-  })
-
-/**
- * Sends a streamed body. Resolves with the response, even if it arrives before the whole body has been sent.
- */
-async function upload(
-  request: ClientRequest,
-  body: Exclude<Exchange['body'], string | undefined>,
-): Promise<IncomingMessage> {
-  const { pipeline } = await import('node:stream/promises')
-  return new Promise((resolve, reject) => {
-    request.on('error', reject)
-    request.on('response', resolve)
+/** Resolves when the response arrives, even if the body has not been sent completely. */
+export async function send(request: ClientRequest, body: Body): Promise<IncomingMessage> {
+  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
+  // Never removed, because an error without a listener would end the process.
+  request.on('error', reject)
+  request.on('response', resolve)
+  if (typeof body === 'object') {
+    const { pipeline } = await import('node:stream/promises')
     pipeline(body, request).catch(reject)
-  })
+  } else request.end(body)
+  return await promise
 }
 
 const timeout = (milliseconds: number) =>

@@ -14,12 +14,9 @@ export function hasPipedInput(): boolean {
   }
 }
 
-/**
- * Reads stdin until EOF.
- * @param note called once after 2 s, because waiting for an open pipe looks like a hang
- * @throws {CliError} `body_too_large` as soon as stdin exceeds the request limit
- */
+/** @throws {CliError} `body_too_large` as soon as stdin exceeds the request limit */
 export async function readInput(note: (text: string) => void): Promise<Buffer> {
+  // Without a note, waiting for an open pipe looks like a hang.
   const timer = setTimeout(() => note('Waiting for EOF on stdin.'), 2000)
   try {
     return await readWhole(process.stdin, 'stdin')

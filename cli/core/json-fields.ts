@@ -2,9 +2,9 @@
 import { CliError } from './errors.ts'
 
 export interface JsonShape {
-  /** Fields of the result, or of each object in the result's list. */
+  /** The fields of the result, or of each object in the result's list. */
   fields: readonly string[]
-  /** Name of the field that contains the list. Default: `data`. */
+  /** The field that contains the list. Default: `data`. */
   list?: string | undefined
 }
 

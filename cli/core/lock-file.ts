@@ -1,17 +1,11 @@
-/** Locks a file with a lock file next to it, because Node has no flock. */
+/** Node has no flock, so the lock is a file. */
 import { linkSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 
 const pauseMs = 10
-/**
- * Age in milliseconds at which a lock is stale. Clients hold a lock only briefly, so the owner of an older
- * lock must have crashed.
- */
+/** Clients hold a lock only briefly, so the owner of an older lock must have crashed. */
 const staleMs = 5_000
 
-/**
- * Acquires the lock. Blocks the thread until the lock is free.
- * @throws the file system's error if the lock file cannot be created
- */
+/** Blocks the thread until the lock is free. @throws the file system's error */
 export function lockFile(file: string): Disposable {
   const lock = `${file}.lock`
   const own = `${lock}.${crypto.randomUUID()}`
@@ -34,7 +28,7 @@ export function lockFile(file: string): Disposable {
   }
 }
 
-/** Creates a hard link atomically, and never replaces a file. Returns false if the target exists. */
+/** Returns false if the target exists. */
 function link(from: string, to: string): boolean {
   try {
     linkSync(from, to)
@@ -45,10 +39,7 @@ function link(from: string, to: string): boolean {
   }
 }
 
-/**
- * Removes a stale lock. If another process has acquired the lock in the meantime, restores that process's
- * lock.
- */
+/** If another process has acquired the lock in the meantime, restores that process's lock. */
 function removeStale(lock: string, aside: string): void {
   try {
     renameSync(lock, aside)
@@ -59,10 +50,9 @@ function removeStale(lock: string, aside: string): void {
   rmSync(aside, { force: true })
 }
 
-/** Age in milliseconds, or 0 if the file does not exist. */
 const ageOf = (path: string): number => {
-  const made = statSync(path, { throwIfNoEntry: false })?.mtimeMs
-  return made === undefined ? 0 : Date.now() - made
+  const { mtimeMs = Date.now() } = statSync(path, { throwIfNoEntry: false }) ?? {}
+  return Date.now() - mtimeMs
 }
 
 function read(path: string): string | undefined {

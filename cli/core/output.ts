@@ -12,7 +12,7 @@ import { table } from './table.ts'
 export type Output = ReturnType<typeof createOutput>
 
 export interface OutputOptions {
-  /** Prints one JSON object, limited to `fields` if set. */
+  /** Prints one JSON object, limited to `fields` if these are set. */
   json?: boolean
   fields?: string[] | undefined
   shape?: JsonShape | undefined
@@ -58,11 +58,9 @@ export function createOutput({ json = false, fields, shape, quiet = false, color
       if (value.next_cursor !== null)
         this.note(`The list continues: use --cursor ${shellWord(value.next_cursor)}`)
     },
-    /** Prints a note on stderr, unless --quiet is set. */
     note(text: string): void {
       if (!quiet) writeNote(printable(text))
     },
-    /** Prints a note only if stderr is a terminal and neither --json nor --quiet is set. */
     aside(text: string): void {
       if (process.stderr.isTTY && !json && !quiet) writeNote(paint(process.stderr, 'dim', printable(text)))
     },
@@ -74,7 +72,7 @@ export function createOutput({ json = false, fields, shape, quiet = false, color
       const parts = [method, path, status ?? problem, `${Math.round(ms)} ms`, requestId ?? '']
       writeNote(paint(process.stderr, 'dim', printable(`debug: ${parts.join(' ')}`.trimEnd())))
     },
-    /** Prints an error on stderr. With --json, also prints it on stdout as an object. */
+    /** With --json, also prints the error on stdout as an object. */
     fail(error: CliError, exitCode: number): void {
       const { message, hint, details } = error
       const lines = [`${paint(process.stderr, 'red', 'sandlot:')} ${printable(message)}`]
@@ -85,20 +83,17 @@ export function createOutput({ json = false, fields, shape, quiet = false, color
       this.failSilently(error, exitCode)
     },
     failSilently(error: CliError, exitCode: number): void {
-      if (json) process.stdout.write(toJson(errorValue(error, exitCode)))
+      const { code, message, hint, details } = error
+      const shown = { error: { ...details, code, message, hint, exit_code: exitCode } }
+      if (json) process.stdout.write(toJson(shown))
     },
   }
 }
 
-const errorValue = ({ code, message, hint, details }: CliError, exitCode: number) => ({
-  error: { ...details, code, message, hint, exit_code: exitCode },
-})
-
-/** Formats JSON on one line for programs, or with indentation for a terminal. */
 const toJson = (value: unknown): string =>
   process.stdout.isTTY ? `${printableJson(JSON.stringify(value, null, 2))}\n` : `${JSON.stringify(value)}\n`
 
-/** Formats one entry per line, with aligned values. */
+/** Formats one entry per line, and aligns the values. */
 export function fields(entries: Record<string, string | undefined>): string {
   const lines = Object.entries(entries).filter(([, value]) => value !== undefined)
   const width = Math.max(...lines.map(([name]) => name.length))

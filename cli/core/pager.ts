@@ -7,9 +7,8 @@ import { pipeline } from 'node:stream/promises'
 import { CliError } from './errors.ts'
 
 /**
- * Shows text in the user's pager. Receives the whole text first, because a pager that stops reading would
- * block the service.
- * @param text must not contain control characters, which some pagers print unchanged
+ * Receives the whole text first, because a pager that stops reading would block the service.
+ * @param text without control characters, which some pagers print unchanged
  * @param show runs a function while the caller does not use the terminal
  */
 export async function showInPager(
@@ -27,7 +26,7 @@ export async function showInPager(
   }
 }
 
-/** Opens a temporary file and unlinks it, so that the file is deleted when the last process closes it. */
+/** Unlinks the file, so that the kernel deletes the file when the last process closes it. */
 function openPrivateFile() {
   const folder = mkdtempSync(join(tmpdir(), 'sandlot-pager-'))
   try {
@@ -43,9 +42,7 @@ async function run(pager: string, input: number): Promise<void> {
   const env = { LESS: 'R', ...process.env }
   const child = spawn('/bin/sh', ['-c', pager], { stdio: [input, 'inherit', 'inherit'], env })
   const [code, signal] = await once(child, 'close')
-  if (code !== 0)
-    throw new CliError(
-      'failed',
-      `The pager \`${pager}\` exited with ${code ?? signal}. To use another pager, set PAGER.`,
-    )
+  if (code === 0) return
+  const message = `The pager \`${pager}\` exited with ${code ?? signal}. To use another pager, set PAGER.`
+  throw new CliError('failed', message)
 }

@@ -1,21 +1,15 @@
-/** Parses option values. Errors describe the expected format. */
 import { CliError } from './errors.ts'
 import { serviceNow } from './times.ts'
 
 const units: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }
 
-/**
- * Parses `500ms`, `30s`, `10m` or `1h`. A bare number means seconds.
- * @returns a positive number of milliseconds
- */
+/** Parses `500ms`, `30s`, `10m`, `1h`, or a number of seconds. @returns milliseconds, at least 1 */
 export function readDuration(text: string, option: string): number {
   const [, amount, unit = 's'] = /^(\d+(?:\.\d+)?)(ms|s|m|h)?$/.exec(text) ?? []
   const milliseconds = Math.round(Number(amount) * units[unit]!)
   if (milliseconds >= 1) return milliseconds
-  throw new CliError(
-    'usage',
-    `${option} ${JSON.stringify(text)} is not a duration such as 500ms, 30s, 10m or 1h.`,
-  )
+  const shown = JSON.stringify(text)
+  throw new CliError('usage', `${option} ${shown} is not a duration such as 500ms, 30s, 10m or 1h.`)
 }
 
 /** Like {@link readDuration}, but returns whole seconds. */
@@ -26,10 +20,7 @@ export const readSeconds = (text: string, option: string): number =>
 export const readWait = (text: string, option: string): number =>
   text === '0' ? 0 : readDuration(text, option)
 
-/**
- * Parses a duration like {@link readDuration}, and subtracts it from the current time. Returns an RFC 3339
- * time, or any other text unchanged.
- */
+/** Converts the duration since a time to an RFC 3339 time. Returns any other text unchanged. */
 export const readPast = (text: string, option: string): string =>
   /^\d+(?:\.\d+)?[a-z]*$/.test(text)
     ? new Date(serviceNow() - readDuration(text, option)).toISOString()
@@ -46,20 +37,15 @@ export function readPairs(texts: string[] | undefined, option: string): Record<s
   )
 }
 
-/** Parses an inclusive range such as `3:7`, `3-7`, `3:`, `:7` or `3`. Lines start at 1. */
+/** Parses an inclusive range such as `3:7`, `3-7`, `3:`, `:7` or `3`. The first line is 1. */
 export function readLines(text: string): { start_line: number | undefined; end_line: number | undefined } {
   const [, first, colon, last] = /^(\d+)?(:)?(\d+)?$/.exec(text.replace(/^(\d+)-(\d+)$/, '$1:$2')) ?? []
   const start = first === undefined ? undefined : Number(first)
   const end = colon === undefined ? start : last === undefined ? undefined : Number(last)
-  if (
-    (start === undefined && end === undefined) ||
-    start === 0 ||
-    end === 0 ||
-    (start ?? 1) > (end ?? Infinity)
-  ) {
-    throw new CliError('usage', `--lines ${JSON.stringify(text)} is not a range such as 3:7, 3:, :7 or 3.`)
-  }
-  return { start_line: start, end_line: end }
+  const isRange = start !== undefined || end !== undefined
+  if (isRange && start !== 0 && end !== 0 && (start ?? 1) <= (end ?? Infinity))
+    return { start_line: start, end_line: end }
+  throw new CliError('usage', `--lines ${JSON.stringify(text)} is not a range such as 3:7, 3:, :7 or 3.`)
 }
 
 export function readCount(text: string, option: string): number {

@@ -1,7 +1,4 @@
-/**
- * Matches bidirectional formatting characters, line separators, and all control characters except tab and
- * newline.
- */
+/** Includes bidirectional formatting characters and line separators, but neither tab nor newline. */
 export const controlCharacters =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: the expression detects control characters
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g
@@ -10,17 +7,16 @@ export const controlCharacters =
 export const printable = (text: string): string =>
   text.replace(/\r+(?=\n|$)/g, '').replace(controlCharacters, '\ufffd')
 
-/** Replaces tabs and line breaks with spaces, because programs split the output at them. */
+/** Replaces tabs and line breaks, which separate the fields and rows of output for programs. */
 export const unbroken = (text: string): string => text.replace(/[\t\r\n]+/g, ' ')
 
-/** Converts text to one line without control characters, for terminals. */
 export const oneLine = (text: string): string => printable(unbroken(text))
 
-/** Escapes control characters in JSON without changing the value. */
+/** Escapes control characters, which does not change the value. */
 export const printableJson = (json: string): string =>
   json.replace(controlCharacters, (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`)
 
-/** Maximum length of a control string such as OSC. Longer strings are shown as text. */
+/** Longer control strings, such as OSC, are shown as text. */
 const maxStringLength = 8192
 const stringStart =
   '(?:\\u001b[\\]PX^_]|[\\u0090\\u0098\\u009d-\\u009f])' +
@@ -35,12 +31,12 @@ const sequence = new RegExp(
 const unfinished = new RegExp(`(?:${stringStart}\\u001b?|${parameters})|\\u001b[ -/]{0,15})$`)
 
 /** Text with SGR parameters such as `1` or `38;5;208`. */
-export interface Styled {
+interface Styled {
   text: string
   style: string[]
 }
 
-/** Splits a line into pieces of uniform style. Like `less -R`, keeps only colors and styles such as bold. */
+/** Like `less -R`, keeps only colors and styles such as bold. */
 export function* styledPieces(line: string): Generator<Styled> {
   for (const { text, style } of splitStyles(line, new Map())) {
     const shown = text.replace(controlCharacters, '')
@@ -48,7 +44,7 @@ export function* styledPieces(line: string): Generator<Styled> {
   }
 }
 
-/** Splits text at escape sequences. The pieces may still contain other control characters. */
+/** The pieces may still contain control characters other than escape sequences. */
 function* splitStyles(text: string, before: Style): Generator<{ text: string; style: Style }> {
   let style = before
   let at = 0
@@ -61,7 +57,7 @@ function* splitStyles(text: string, before: Style): Generator<{ text: string; st
 }
 
 /**
- * Cleans output in chunks of any size. Keeps text, tabs, line ends and colors.
+ * Cleans output in chunks of any size. Only text, tabs, line ends and colors are kept.
  * A carriage return becomes a line end, because overwriting a line could hide text.
  */
 export class OutputCleaner {
@@ -122,7 +118,7 @@ export function withStyle({ text, style }: Styled): string {
   return `${on}${text}${off.reverse().join('')}`
 }
 
-/** Returns the SGR code that turns off a style. Bold and dim share one code. */
+/** Returns the SGR code that ends a style. Bold and dim share one code. */
 function kindOf(code: string): string {
   const number = Number(code.split(';', 1)[0])
   if (number === 1 || number === 2) return '22'
@@ -130,7 +126,7 @@ function kindOf(code: string): string {
   return (number >= 30 && number < 40) || (number >= 90 && number < 100) ? '39' : '49'
 }
 
-/** Applies an SGR sequence to a style. Accepts colons as separators. */
+/** @param parameters separated by semicolons or colons */
 function styleAfter(before: Style, parameters: string): Style {
   const style = new Map(before)
   const plain = parameters.replaceAll(/(?<=^|;)4:(\d+)/g, (_, kind) => (kind === '0' ? '24' : '4'))

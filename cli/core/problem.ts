@@ -5,7 +5,7 @@ import { showSeconds } from './times.ts'
 
 export const execIdHint = '`sandlot ps` lists the commands of a session.'
 
-export interface ProblemReply {
+interface ProblemReply {
   type?: string
   status: number
   code: string
@@ -66,7 +66,7 @@ function pathIn({ route, query, body }: HttpExchange): string | undefined {
   return typeof path === 'string' ? path : undefined
 }
 
-/** API terms in the service's messages, with the equivalent terms for users of this client. */
+/** API terms in the service's messages, and the client's equivalents. */
 const clientTerms: [RegExp, string][] = [
   [/ [^.]*\boverwrite: true\b[^.]*\./, ''],
   [/\bSend exist_ok: true\b/, 'Pass --exist-ok'],

@@ -3,13 +3,12 @@ import { cut } from './table.ts'
 
 export interface Progress extends Disposable {
   show(text: string): void
-  /** Erases the progress line so that other output can be printed. The next frame redraws the line. */
+  /** Erases the line before other output. The next frame redraws the line. */
   clear(): void
 }
 
 export const noProgress: Progress = { show() {}, clear() {}, [Symbol.dispose]() {} }
 
-/** Milliseconds before a progress line appears. */
 const delayMs = 300
 const frameMs = 100
 const frames = ['|', '/', '-', '\\']
@@ -65,10 +64,7 @@ export function startTransfer(progress: Progress, name: string, whole?: number) 
   return transfer
 }
 
-/**
- * Formats a transfer, such as `[######----]  60%  6.0/10.0 MB  3.1 MB/s`. If `whole` is unknown, shows only
- * the size and the rate.
- */
+/** Formats a transfer, such as `[######----]  60%  6.0/10.0 MB  3.1 MB/s`. */
 export function showTransfer(done: number, whole: number | undefined, seconds: number): string {
   const rate = seconds > 0 ? `  ${megabytes(done / seconds)} MB/s` : ''
   if (whole === undefined || whole === 0) return `${megabytes(done)} MB${rate}`

@@ -6,11 +6,7 @@ export type Ask = ReturnType<typeof createAsk>
 /** Returns true, or the message to show before the prompt is repeated. */
 type Check = (answer: string) => true | string
 
-/**
- * Creates the prompts. Their parameter `instead` names the option that makes the prompt unnecessary.
- * @param options `input`: whether prompts are allowed; `yes`: whether to answer yes to every yes-or-no
- * question
- */
+/** In each prompt, `instead` names the option that makes the prompt unnecessary. */
 export function createAsk({ input = true, yes = false }: { input?: boolean; yes?: boolean }) {
   const isPossible = () => input && process.stdin.isTTY === true && process.stderr.isTTY === true
   async function prompts(instead: string) {
@@ -26,17 +22,13 @@ export function createAsk({ input = true, yes = false }: { input?: boolean; yes?
         input({ message: oneLine(message), required: true, validate: isRight }, context),
       )
     },
-    /** Prompts without echo. No key reveals the typed text. */
+    /** Never echoes the answer: `toggleMask` would let Ctrl-T reveal it. */
     async hidden(message: string, instead: string, isRight: Check = () => true): Promise<string> {
       const { password } = await prompts(instead)
       const question = { message: oneLine(message), mask: false, toggleMask: false, validate: isRight }
       return untilAnswered((context) => password(question, context))
     },
-    /**
-     * Asks a yes-or-no question. The default answer is no.
-     * @param otherwise error message if the answer is no
-     * @throws {CliError} unless the answer is yes
-     */
+    /** @throws {CliError} with the message `otherwise`, unless the answer is yes */
     async confirm(message: string, otherwise: string): Promise<void> {
       if (yes) return
       const { confirm } = await prompts('--yes')
@@ -48,12 +40,9 @@ export function createAsk({ input = true, yes = false }: { input?: boolean; yes?
   }
 }
 
-interface PromptContext {
-  output: NodeJS.WritableStream
-  signal: AbortSignal
-}
+type Prompt<T> = (context: { output: NodeJS.WritableStream; signal: AbortSignal }) => Promise<T>
 
-async function untilAnswered<T>(prompt: (context: PromptContext) => Promise<T>): Promise<T> {
+async function untilAnswered<T>(prompt: Prompt<T>): Promise<T> {
   // Ctrl-D closes stdin. The prompt would never settle, and the process would exit silently.
   const ended = new AbortController()
   const end = () => ended.abort()

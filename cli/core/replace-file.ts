@@ -1,23 +1,10 @@
-import {
-  closeSync,
-  fchmodSync,
-  fsyncSync,
-  openSync,
-  readlinkSync,
-  realpathSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
+import { chmodSync, readlinkSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 
-/** Maximum number of symbolic links to follow, as in Linux. */
+/** As in Linux. */
 const maxLinks = 40
 
-/**
- * Resolves symbolic links. The resulting file does not have to exist.
- * @throws the file system's error, for example if a target's folder does not exist
- */
+/** Resolves symbolic links to a file, which does not have to exist. @throws the file system's error */
 export function followLinks(file: string): string {
   let path = file
   for (let links = 0; links < maxLinks; links++) {
@@ -38,22 +25,12 @@ function targetOf(path: string): string | undefined {
   }
 }
 
-/**
- * Replaces a file atomically.
- * @param mode permissions of the new file, regardless of the old file and the umask
- */
+/** Replaces a file atomically. The umask does not affect `mode`. */
 export function replaceFile(file: string, text: string, mode: number): void {
-  // Uses fchmod for the mode, because open() applies the umask.
   const temporary = `${file}.${crypto.randomUUID()}`
   try {
-    const descriptor = openSync(temporary, 'wx', 0o600)
-    try {
-      writeFileSync(descriptor, text)
-      fchmodSync(descriptor, mode)
-      fsyncSync(descriptor)
-    } finally {
-      closeSync(descriptor)
-    }
+    writeFileSync(temporary, text, { flag: 'wx', mode: 0o600, flush: true })
+    chmodSync(temporary, mode)
     renameSync(temporary, file)
   } catch (error) {
     rmSync(temporary, { force: true })

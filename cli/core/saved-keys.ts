@@ -17,9 +17,7 @@ export interface SavedKey {
   address: string | undefined
 }
 
-/**
- * Returns the key saved in a table. `api_key_url` preserves the key's address after `base_url` has changed.
- */
+/** `api_key_url` preserves the key's address after `base_url` has changed. */
 export function keyIn(table: SavedTable, profile?: string): SavedKey | undefined {
   const { api_key, api_key_url, base_url } = table
   if (typeof api_key !== 'string') return undefined
@@ -30,14 +28,11 @@ export function keyIn(table: SavedTable, profile?: string): SavedKey | undefined
 export const isSameService = (one: string | undefined, other: string | undefined): boolean =>
   one !== undefined && other !== undefined && new URL(one).origin === new URL(other).origin
 
-/** True if both versions of a table belong to the same account. */
+/** Compares two versions of a table. */
 export const isSameAccount = (one: SavedTable, other: SavedTable): boolean =>
   (['base_url', 'api_key', 'api_key_url'] as const).every((name) => one[name] === other[name])
 
-/**
- * Returns the keys saved for an address. If `address` is undefined, returns the keys saved without an
- * address.
- */
+/** Returns the keys saved for an address, or without one if `address` is undefined. */
 export const keysFor = (keys: SavedKey[], address: string | undefined): SavedKey[] =>
   keys.filter((key) =>
     address === undefined ? key.address === undefined : isSameService(key.address, address),
@@ -72,7 +67,6 @@ interface Missing {
   file: string
 }
 
-/** Explains why there is no key, and which command saves one. */
 export function noKeyFor({ address, isSavedAddress, keys, profile, file }: Missing): CliError {
   const own = keys.find((key) => key.profile === profile)
   const { inProfile, flag } = describeProfile(profile)
@@ -103,7 +97,7 @@ export function noKeyFor({ address, isSavedAddress, keys, profile, file }: Missi
   )
 }
 
-/** Returns the saved address, or undefined if it is invalid. */
+/** Returns undefined if the saved address is invalid. */
 export function readSaved(address: unknown): string | undefined {
   try {
     return typeof address === 'string' ? readAddress(address, 'the settings file') : undefined

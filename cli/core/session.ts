@@ -5,8 +5,8 @@ import { isSameAccount } from './saved-keys.ts'
 import type { FoundSetting, Settings } from './settings.ts'
 
 /**
- * Returns the id of the session to use.
- * Precedence: argument, --session, SANDLOT_SESSION, the current session, the only active session.
+ * Returns the id of the session to use, in this order of precedence: argument, --session, SANDLOT_SESSION, the
+ * current session, the only active session.
  * @throws {CliError} `no_session` or `several_sessions`; otherwise the same errors as {@link idsOf}
  */
 export async function selectSession(settings: Settings, api: Api, typed?: string): Promise<string> {
@@ -30,12 +30,11 @@ export async function selectSession(settings: Settings, api: Api, typed?: string
   )
 }
 
-/** Returns the session selected by the settings, or undefined if no setting selects a session. */
 export const chosenSession = async (settings: Settings): Promise<FoundSetting | undefined> =>
   (await settings.find('session')) ?? (await settings.currentSession())
 
 /**
- * Loads a session and saves it as the current session, unless the account changes in the meantime.
+ * Saves the loaded session as the current session, unless the account changes in the meantime.
  * @throws {CliError} `sandbox_destroyed` if the session has ended
  */
 export async function useSession(settings: Settings, load: () => Promise<Sandbox>): Promise<Sandbox> {
@@ -50,15 +49,15 @@ export async function useSession(settings: Settings, load: () => Promise<Sandbox
   return sandbox
 }
 
-/** True if the session is active and `chosen` is its id or name. */
+/** @param chosen an id or a name */
 export const isChosen = ({ id, name, state }: Sandbox, chosen: string | undefined): boolean =>
   state === 'active' && chosen !== undefined && (chosen === id || chosen === name)
 
-/** Returns a session's name and id, such as `build (sbx_…)`, or only the id if the session has no name. */
+/** Returns `build (sbx_…)`, or only the id if the session has no name. */
 export const describeSession = ({ id, name }: Pick<Sandbox, 'id' | 'name'>): string =>
   name === null || name === id ? id : `${name} (${id})`
 
-/** Returns whether a session is active. Returns false for another account's session. */
+/** Returns false for another account's session. */
 async function isActive(id: string, api: Api): Promise<boolean> {
   try {
     return (await api.call('getSandbox', { params: { id } })).state === 'active'
@@ -69,7 +68,7 @@ async function isActive(id: string, api: Api): Promise<boolean> {
 }
 
 /**
- * Converts session names to ids. An argument that starts with `sbx_` is already an id.
+ * @param typed names, or ids such as `sbx_…`
  * @throws {CliError} `not_found` for an unknown name, `several_sessions` for an ambiguous name
  */
 export async function idsOf(typed: string[], api: Api): Promise<string[]> {

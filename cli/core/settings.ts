@@ -1,7 +1,4 @@
-/**
- * Finds settings. Precedence: flag, profile named by --profile, environment variable, settings file.
- * Only this module and drawing.ts read settings from the environment.
- */
+/** Precedence: flag, profile named by --profile, environment variable, settings file. */
 import { existsSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { delimiter, isAbsolute, join } from 'node:path'
@@ -27,23 +24,23 @@ export interface Flags {
   profile?: string
 }
 
-/** A setting and its source: a flag, an environment variable, or the settings file with the profile. */
 export interface FoundSetting {
   value: string
+  /** A flag, an environment variable, or the settings file with the profile. */
   source: string
 }
 
 const names = {
-  url: { flag: '--url', variable: 'SANDLOT_URL', key: 'base_url' },
-  apiKey: { flag: '--api-key', variable: 'SANDLOT_API_KEY', key: 'api_key' },
-  session: { flag: '--session', variable: 'SANDLOT_SESSION', key: undefined },
+  url: { flag: '--url', variable: 'SANDLOT_URL' },
+  apiKey: { flag: '--api-key', variable: 'SANDLOT_API_KEY' },
+  session: { flag: '--session', variable: 'SANDLOT_SESSION' },
 } as const
 
 type SavedName = 'base_url' | 'api_key' | 'api_key_url' | 'token' | 'token_expires_at' | 'session'
 
 type Changes = Partial<Record<SavedName, string | undefined>>
 
-/** Changes that clear everything saved for an account, except for the address and the key. */
+/** Removes everything saved for an account, except for the address and the key. */
 export const noAccount = {
   api_key_url: undefined,
   token: undefined,
@@ -83,7 +80,7 @@ export class Settings {
   readonly file: string
   /** Undefined for the top level of the settings file. */
   readonly profile: string | undefined
-  /** File and profile that `save` writes to, for messages. */
+  /** The file and profile that `save` changes, for messages. */
   readonly location: string
   private readonly flags: Flags
   private readonly environment: NodeJS.ProcessEnv
@@ -105,10 +102,10 @@ export class Settings {
   }
 
   find(name: 'url' | 'session'): Promise<FoundSetting | undefined> {
-    return this.resolve(name, () => this.findInFile(names[name].key))
+    return this.resolve(name, async () => (name === 'url' ? this.findInFile('base_url') : undefined))
   }
 
-  /** Finds the API key to use. Ignores keys saved for other addresses. */
+  /** Ignores keys saved for other addresses. */
   findKey(address: string | undefined): Promise<FoundSetting | undefined> {
     return this.resolve('apiKey', () => this.findSavedKey(address))
   }
@@ -138,7 +135,7 @@ export class Settings {
     return profileNames(config)
   }
 
-  /** Whether other users can read a saved key or login. Prints no warning. */
+  /** Returns whether other users can read a saved key or login, without printing the warning. */
   async isExposed(): Promise<boolean> {
     this.warn = undefined
     const { config, isExposed } = await this.read()
@@ -164,10 +161,7 @@ export class Settings {
     throw noKeyFor({ address, isSavedAddress: isSameAddress(url, address), keys, profile, file })
   }
 
-  /**
-   * Returns the address to save with a new key. Uses SANDLOT_URL only if no address is saved, because a
-   * project might have set this variable.
-   */
+  /** Uses SANDLOT_URL only if no address is saved, because a project might have set this variable. */
   addressForKey({ base_url }: SavedTable): FoundSetting | undefined {
     if (this.flags.url !== undefined) return { value: this.flags.url, source: names.url.flag }
     if (base_url !== undefined)
@@ -176,10 +170,7 @@ export class Settings {
     return set === undefined || set === '' ? undefined : { value: set, source: names.url.variable }
   }
 
-  /**
-   * Returns the values saved in the profile, or at the top level of the file.
-   * @throws {CliError} `settings_broken` if the file is invalid
-   */
+  /** @throws {CliError} `settings_broken` if the file is invalid */
   async saved(): Promise<SavedTable> {
     return (await this.readTable()).table ?? {}
   }
@@ -193,10 +184,7 @@ export class Settings {
     return isValid && isFor ? token : undefined
   }
 
-  /**
-   * Returns the saved session, even if it has ended.
-   * Ignores a broken file, because flags and environment variables may suffice.
-   */
+  /** Ignores a broken file, because flags and environment variables may suffice. */
   async currentSession(): Promise<FoundSetting | undefined> {
     if (!existsSync(this.file)) return undefined
     const { session } = await this.saved().catch(() => ({ session: undefined }))
@@ -211,9 +199,7 @@ export class Settings {
   }
 
   /**
-   * Saves values in the profile, or at the top level of the file. Undefined removes a value.
-   * @param changes new values, or a function that computes them from the saved values while the file is
-   * locked
+   * @param changes new values, or a function that is called with the saved values while the file is locked
    * @returns the previous values, or undefined if nothing was saved
    */
   async save(
@@ -223,7 +209,7 @@ export class Settings {
     return saveConfig(this.file, typeof changes === 'function' ? changes : () => changes, this.profile)
   }
 
-  /** Saves a key with its address, and removes everything saved for another address. */
+  /** Removes everything saved for another address. */
   async saveKey(api_key: string, base_url: string): Promise<void> {
     await this.save((saved) =>
       isSameService(readSaved(saved.base_url), base_url)
@@ -240,7 +226,7 @@ export class Settings {
     return this.environment.PAGER || 'less'
   }
 
-  /** Returns the platform, and the folders in which MCP clients store their settings. */
+  /** Returns the folders in which MCP clients store their settings. */
   folders() {
     return {
       home: homedir(),
@@ -256,26 +242,22 @@ export class Settings {
     return { ...this.environment, ...more }
   }
 
-  /** Returns the folders in PATH, except for the folders added by npm. */
-  searchPath(): string[] {
-    const folders = (this.environment.PATH ?? '').split(delimiter)
-    return folders.filter((folder) => isAbsolute(folder) && !/[/\\]node_modules[/\\]\.bin$/.test(folder))
-  }
-
+  /** Ignores folders that npm adds to PATH only for its own commands. */
   isOnPath(): boolean {
-    return this.searchPath().some((folder) => existsSync(join(folder, 'sandlot')))
+    return (this.environment.PATH ?? '')
+      .split(delimiter)
+      .filter((folder) => isAbsolute(folder) && !/[/\\]node_modules[/\\]\.bin$/.test(folder))
+      .some((folder) => existsSync(join(folder, 'sandlot')))
   }
 
-  /**
-   * Returns the command that runs this client: `sandlot`, `npx sandlot`, or `node` with the script's path.
-   */
+  /** Returns the command that runs this client. */
   ownCall(): string {
     if (this.isOnPath()) return 'sandlot'
     if (this.environment.npm_command === 'exec') return 'npx sandlot'
     return `node ${shellWord(process.argv[1] ?? 'sandlot')}`
   }
 
-  /** Returns the proxy that Node uses for https:// requests, if any. */
+  /** Returns the proxy that Node uses for https:// requests. */
   proxy(): string | undefined {
     const { NODE_USE_ENV_PROXY, https_proxy, HTTPS_PROXY } = this.environment
     return NODE_USE_ENV_PROXY === '1' ? https_proxy || HTTPS_PROXY || undefined : undefined
@@ -289,20 +271,15 @@ export class Settings {
     )
   }
 
-  private async findInFile(key: 'base_url' | 'api_key' | undefined): Promise<FoundSetting | undefined> {
-    if (key === undefined) return undefined
+  private async findInFile(key: 'base_url' | 'api_key'): Promise<FoundSetting | undefined> {
     const { table, profiles } = await this.readTable()
     if (table === undefined && !this.mayBeNew) throw noProfile(this.profile!, this.file, profiles)
     const value = table?.[key]
-    if (value === undefined) return undefined
     const source = this.location
-    return { value: requireText(value, key, source), source }
+    return value === undefined ? undefined : { value: requireText(value, key, source), source }
   }
 
-  /**
-   * Finds the saved key for an address. If no profile is selected, accepts a key from any profile if it is
-   * the only key for the address.
-   */
+  /** If no profile is selected, accepts another profile's key if it is the only key for the address. */
   private async findSavedKey(address: string | undefined): Promise<FoundSetting | undefined> {
     await this.findInFile('api_key')
     const fitting = keysFor(await this.savedKeys(), address)
@@ -325,7 +302,7 @@ export class Settings {
     return { ...file, config }
   }
 
-  /** Reads the saved values and the profile names. The table is undefined if the profile does not exist. */
+  /** Returns no table if the profile does not exist. */
   private async readTable() {
     const { config, readProfile, profileNames } = await this.read()
     const table = this.profile === undefined ? config.values : readProfile(config, this.profile, this.file)
@@ -336,13 +313,10 @@ export class Settings {
 function chooseProfile(flags: Flags, environment: NodeJS.ProcessEnv): string | undefined {
   const name = flags.profile ?? (environment.SANDLOT_PROFILE || undefined)
   if (name === undefined || /^[\w-]{1,64}$/.test(name)) return name
-  throw new CliError(
-    'usage',
-    `${JSON.stringify(name)} is not a valid profile name. Use letters, digits, - and _.`,
-  )
+  const shown = JSON.stringify(name)
+  throw new CliError('usage', `${shown} is not a valid profile name. Use letters, digits, - and _.`)
 }
 
-/** @throws {CliError} `settings_broken` if the value is not a string */
 function requireText(value: unknown, key: string, source: string): string {
   if (typeof value === 'string') return value
   throw new CliError('settings_broken', `${key} in ${source} is not a string.`)
@@ -352,28 +326,22 @@ const isSameAddress = (saved: FoundSetting | undefined, address: string): boolea
   saved !== undefined && isSameService(readAddress(saved.value, saved.source), address)
 
 function noProfile(name: string, file: string, existing: string[]): CliError {
-  const others =
-    existing.length === 0
-      ? 'The file has no profiles.'
-      : `The profiles in the file are ${existing.join(', ')}.`
+  const list = `The profiles in the file are ${existing.join(', ')}.`
+  const others = existing.length === 0 ? 'The file has no profiles.' : list
   return new CliError('no_profile', `${file} has no profile ${name}. ${others}`, {
     hint: `\`sandlot signup --url URL --profile ${name}\` or \`sandlot config set-url URL --profile ${name}\` creates it.`,
     details: { profiles: existing },
   })
 }
 
-/**
- * @throws {CliError} `usage` if the key is not valid in an HTTP header. The message does not contain the key.
- */
+/** @throws {CliError} `usage` if the key is not valid in an HTTP header */
 export function readKey(text: string, source: string): string {
   if (/^[\x21-\x7e]+$/.test(text)) return text
-  throw new CliError(
-    'usage',
-    `The API key (${source}) is empty or contains a character that is not allowed in a key.`,
-  )
+  const problem = 'is empty or contains a character that is not allowed in a key'
+  throw new CliError('usage', `The API key (${source}) ${problem}.`)
 }
 
-/** Returns the folder for settings files. Ignores a relative path, as the XDG specification requires. */
+/** Ignores a relative path, as the XDG specification requires. */
 function configHome(environment: NodeJS.ProcessEnv): string {
   const home = environment.XDG_CONFIG_HOME
   return home !== undefined && isAbsolute(home) ? home : join(homedir(), '.config')

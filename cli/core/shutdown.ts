@@ -1,13 +1,11 @@
-/** Runs registered cleanups before an early exit. */
-
 const cleanups = new Set<() => Promise<void>>()
 let isLeaving = false
-/** Total time limit for all cleanups, in milliseconds. */
+/** Time limit for all cleanups together. */
 const maxMs = 15_000
 
 export const isShuttingDown = (): boolean => isLeaving
 
-/** Runs the cleanups and exits. Does nothing if the client is already exiting. */
+/** Runs the registered cleanups, then exits. */
 export async function leave(code: number): Promise<void> {
   if (isLeaving) return
   isLeaving = true

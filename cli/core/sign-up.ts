@@ -5,9 +5,9 @@ import { addStory, CliError, describeError } from './errors.ts'
 import { noAccount, type Settings } from './settings.ts'
 
 /**
- * Creates an account or logs in, then creates and saves an API key.
- * @returns `made` is false if the account already existed
- * @throws {CliError} with the completed steps in its message. A repeated call continues after these steps.
+ * Creates the account if it does not exist, logs in, then creates and saves an API key.
+ * @returns `made`: whether the account was created
+ * @throws {CliError} whose message names the completed steps. A repeated call continues after these steps.
  */
 export async function signUp(api: Api, settings: Settings, base_url: string, credentials: Credentials) {
   const made = await makeAccount(api, credentials)
@@ -18,7 +18,7 @@ export async function signUp(api: Api, settings: Settings, base_url: string, cre
   return { account, made, key }
 }
 
-/** Saves a new API key, or revokes the key if saving fails. @throws {CliError} if saving fails */
+/** Revokes the new key if saving fails. */
 export async function saveWithKey(
   api: Api,
   settings: Settings,
@@ -29,11 +29,8 @@ export async function saveWithKey(
     await settings.save(changes)
   } catch (error) {
     await api.call('revokeApiKey', { params: { key_id: key.id }, token }).catch(() => {})
-    throw addStory(
-      describeError(error),
-      `${story}, but the new key could not be saved and was revoked.`,
-      again,
-    )
+    const revoked = `${story}, but the new key could not be saved and was revoked.`
+    throw addStory(describeError(error), revoked, again)
   }
 }
 

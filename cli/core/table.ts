@@ -1,16 +1,14 @@
-/** Formats rows as aligned columns for terminals, or as tab-separated fields for programs. */
 import { oneLine, unbroken } from './printable.ts'
 
-/** Minimum column width in terminal cells. */
 const minCells = 4
-/**
- * Width of a readable column in terminal cells. If other columns would become narrower, spare columns are
- * omitted.
- */
+/** Spare columns are omitted if other columns would otherwise become narrower than this. */
 const readableCells = 16
 const gap = '  '
 
-/** @param spare columns to omit on a narrow terminal, in this order */
+/**
+ * Aligns columns for terminals, or separates fields by tabs for programs.
+ * @param spare columns to omit on a narrow terminal, in this order
+ */
 export function table(
   head: string[],
   rows: string[][],
@@ -29,22 +27,19 @@ export function table(
     if (lineCells(columns.map((at) => readable[at]!)) <= maxCells) break
     columns = columns.filter((at) => head[at] !== title)
   }
-  const widths = fitWidths(
-    columns.map((at) => whole[at]!),
-    maxCells,
-  )
-  const line = (row: string[]) =>
-    columns
-      .map((at, column) => pad(cut(row[at] ?? '', widths[column]!), widths[column]!))
-      .join(gap)
-      .trimEnd()
+  const wanted = columns.map((at) => whole[at]!)
+  const widths = fitWidths(wanted, maxCells)
+  const line = (row: string[]) => {
+    const cells = columns.map((at, column) => pad(cut(row[at] ?? '', widths[column]!), widths[column]!))
+    return cells.join(gap).trimEnd()
+  }
   return [paintHead(line(head)), ...clean.map(line)].map((text) => `${text}\n`).join('')
 }
 
 const lineCells = (widths: number[]): number =>
   widths.reduce((cells, width) => cells + width, gap.length * (widths.length - 1))
 
-/** Narrows the widest columns first. The first column is narrowed last, because it identifies the row. */
+/** Narrows the widest column first, but the first column last, because it identifies the row. */
 function fitWidths(widths: number[], maxCells: number): number[] {
   const fitted = [...widths]
   for (const first of [1, 0]) {
@@ -69,10 +64,7 @@ export function cut(text: string, cells: number): string {
 
 const pad = (text: string, cells: number): string => text + ' '.repeat(Math.max(0, cells - cellsOf(text)))
 
-/**
- * Returns the display width in terminal cells. Does not use string-width, which takes longer to load than
- * Node takes to start.
- */
+/** Does not use string-width, which takes longer to import than Node takes to start. */
 function cellsOf(text: string): number {
   if (/^[\x20-\x7e]*$/.test(text)) return text.length
   let cells = 0

@@ -4,36 +4,27 @@ const steps = [
   [120, 60, 'min'],
 ] as const
 
-/** Formats a duration, for example as `90 s`, `5 min`, `3 h` or `12 days`. Rounds up. */
+/** Formats a duration such as `90 s`, `5 min`, `3 h` or `12 days`. Rounds up. */
 export function showSeconds(seconds: number): string {
   const [, unit, name] = steps.find(([min]) => seconds >= min) ?? [0, 1, 's']
   return `${Math.ceil(seconds / unit)} ${name}`
 }
 
-/**
- * Smallest clock difference that is corrected, in milliseconds. Latency and the one-second resolution of
- * `Date` cause smaller differences.
- */
+/** Latency and the one-second resolution of `Date` cause smaller differences. */
 const minSkewMs = 2_000
 let aheadMs = 0
 
-/** Estimates the service's clock from a `Date` header. */
+/** @param date the `Date` header of a response */
 export function setServiceClock(date: string | undefined, now = Date.now()): void {
   // The header has whole seconds, so on average it is half a second behind.
   const ahead = Date.parse(date ?? '') + 500 - now
   if (Math.abs(ahead - aheadMs) >= minSkewMs) aheadMs = ahead
 }
 
-/**
- * Returns the time by the service's clock in milliseconds. Before the first response, returns the time by
- * this machine's clock.
- */
+/** Returns the service's time in milliseconds. Before the first response, returns this machine's time. */
 export const serviceNow = (): number => Date.now() + aheadMs
 
-/**
- * Returns a relative time at a terminal, such as `5 min ago` or `in 3 h`. Elsewhere, returns the time
- * unchanged.
- */
+/** Returns a relative time such as `5 min ago` or `in 3 h` for terminals, or the time itself for programs. */
 export function showTime(time: string, now = serviceNow()): string {
   if (!process.stdout.isTTY) return time
   const seconds = (Date.parse(time) - now) / 1000

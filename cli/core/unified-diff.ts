@@ -1,7 +1,7 @@
-/** Maximum time for a comparison, in milliseconds. Comparing large files could take minutes. */
+/** Comparing large files could take minutes. */
 const timeoutMs = 5_000
 
-/** Returns a unified diff, or an empty string after a timeout. Loads the diff library on demand. */
+/** Returns an empty string after a timeout. */
 export async function unifiedDiff(
   oldName: string,
   newName: string,

@@ -8,9 +8,8 @@ interface WaitReporter {
   show(text: string): void
 }
 
-/** Maximum time between attempts in seconds, even if Retry-After is longer. */
+/** Even if Retry-After is longer, the next attempt is made after this time. */
 const maxSeconds = 3600
-/** Milliseconds between updates of the progress line, and between checks of the quota. */
 const pollMs = 1_000
 
 /** Retries while a quota or a rate limit is exceeded. @throws {CliError} after any other failure */
@@ -44,7 +43,7 @@ async function waitFor(api: Api, code: string, seconds: number, { show }: WaitRe
   }
 }
 
-/** Returns whether the account is below its concurrent sandbox limit. Returns false if the request fails. */
+/** Returns false if the request fails, because the next poll may succeed. */
 async function hasRoom(api: Api): Promise<boolean> {
   try {
     const { active, limit } = (await api.call('getAccount', {})).concurrent

@@ -4,13 +4,13 @@ import type { WebSocket } from 'ws'
 import type { Api } from './api.ts'
 import { CliError } from './errors.ts'
 
-/** Maximum size of a message in bytes. The service sends much smaller messages. */
+/** The service sends much smaller messages. */
 const maxPayload = 16 * 1024 * 1024
 
 export type Address = Awaited<ReturnType<Api['addressOf']>>
 
 /**
- * Opens a WebSocket and pauses it, because data may arrive before a listener is attached.
+ * Returns a paused WebSocket, because data may arrive before a listener is attached.
  * @throws {CliError} `network` if the connection fails, or the service's error
  */
 export async function openWebSocket({ url, headers, refuse, traced }: Address): Promise<WebSocket> {
@@ -30,13 +30,12 @@ export async function openWebSocket({ url, headers, refuse, traced }: Address): 
     maxFragments: 64,
     maxBufferedChunks: 2048,
   })
-  const answer = await traced(() => answerTo(socket))
-  const { statusCode: status = 0 } = answer
-  if (status === 101) return socket
-  refuse({ status, headers: answer.headers, text: await text(answer) })
+  const response = await traced(() => answerTo(socket))
+  if (response.statusCode === 101) return socket
+  refuse({ response, text: await text(response) })
   throw new CliError(
     'unexpected_answer',
-    `The service replied to the WebSocket handshake with HTTP status ${status}.`,
+    `The service replied to the WebSocket handshake with HTTP status ${response.statusCode}.`,
   )
 }
 

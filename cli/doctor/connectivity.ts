@@ -8,11 +8,7 @@ import { explain } from '../core/http.ts'
 
 const timeoutMs = 10_000
 
-/**
- * Checks name resolution, the connection and the certificate.
- * @param proxy the proxy for https:// requests. If the proxy is used, only its setting is checked.
- * @returns whether all checks passed
- */
+/** Checks name resolution, the connection and the certificate, or only the proxy that an https:// address uses. */
 export async function checkConnectivity(
   { check }: Checks,
   base: string,
@@ -45,11 +41,8 @@ export async function checkConnectivity(
   })
 }
 
-/**
- * @throws {CliError} if Node does not support NODE_USE_ENV_PROXY. Versions that support it also have
- * --use-env-proxy.
- */
 function describeProxy({ host }: URL): string {
+  // Versions of Node that support NODE_USE_ENV_PROXY also have this option.
   if (process.allowedNodeEnvironmentFlags.has('--use-env-proxy'))
     return `${host}, except for the hosts in NO_PROXY`
   throw new CliError(

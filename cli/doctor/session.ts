@@ -7,10 +7,7 @@ import { addHint, CliError, describeError } from '../core/errors.ts'
 import { onShutdown } from '../core/shutdown.ts'
 import { createRemote } from '../exec/remote.ts'
 
-/**
- * TTL of the test session, in seconds. The TTL is short, so that the session expires soon if it cannot be
- * destroyed.
- */
+/** Short, so that the test session expires soon if it cannot be destroyed. */
 const ttlSeconds = 120
 
 export async function checkSession({ check }: Checks, api: Api): Promise<void> {

@@ -1,4 +1,3 @@
-/** Forwards messages between stdio and the service's MCP server. */
 import type { Readable } from 'node:stream'
 import { parseJson } from '../../shared/contract/json.ts'
 import { CliError } from '../core/errors.ts'
@@ -7,7 +6,7 @@ import { failure, linesOf, type Message, requestsIn, statelessVersion } from './
 
 const parseError = -32_700
 
-/** Forwards messages until stdin ends. Resolves when every request has a response. */
+/** Forwards messages until stdin ends and every request has a response. */
 export async function bridge(
   connection: Connection,
   input: Readable,
@@ -37,10 +36,7 @@ export async function bridge(
     }
   }
 
-  /**
-   * Cancels a call by closing its connection. In protocol versions before 2026-07-28, the notification must
-   * also be forwarded.
-   */
+  /** Protocol versions before 2026-07-28 require the notification. Later versions only close the connection. */
   async function cancel(message: Message): Promise<void> {
     const one = running.get(message.params?.requestId as string)
     if (!one) return
@@ -55,8 +51,8 @@ export async function bridge(
 
   for await (const line of linesOf(input)) {
     if (line.trim() === '') continue
-    const message = parse(line)
-    if (message === undefined) {
+    const message = parseJson(line)
+    if (!isMessage(message)) {
       send(failure(null, new CliError('usage', 'A line on stdin is not a JSON-RPC message.'), parseError))
       continue
     }
@@ -73,6 +69,9 @@ interface Running {
   isCancelled: boolean
 }
 
+const isMessage = (value: unknown): value is Message | Message[] =>
+  typeof value === 'object' && value !== null
+
 const isCancellation = (message: Message | Message[]): message is Message =>
   !Array.isArray(message) && message.method === 'notifications/cancelled'
 
@@ -81,8 +80,3 @@ const endedEarly = () =>
     'network',
     'The service closed the connection before replying. The outcome of the request is unknown.',
   )
-
-function parse(line: string): Message | Message[] | undefined {
-  const value = parseJson(line)
-  return typeof value === 'object' && value !== null ? value : undefined
-}

@@ -1,5 +1,3 @@
-/** Sends MCP messages with `POST /v1/mcp` and resumes broken streams. */
-
 import type { IncomingMessage } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -8,7 +6,7 @@ import { routes } from '../../shared/contract/routes.ts'
 import { readEvents } from '../../shared/contract/server-sent-events.ts'
 import { type Api, notSandlot } from '../core/api.ts'
 import { CliError } from '../core/errors.ts'
-import { explain, open, receive } from '../core/http.ts'
+import { explain, open, send } from '../core/http.ts'
 import { isProblem, problemToError } from '../core/problem.ts'
 import { type Message, statelessVersion } from './messages.ts'
 
@@ -20,9 +18,9 @@ export interface Connection {
   send(message: Message | Message[], signal: AbortSignal): AsyncGenerator<Message>
 }
 
-/** Idle timeout in milliseconds. While a tool runs, the service sends an event every 15 s. */
+/** While a tool is running, the service sends an event every 15 s. */
 const idleTimeoutMs = 90_000
-/** Maximum number of consecutive attempts to resume a stream without receiving a new event. */
+/** A new event resets the count. */
 const maxResumes = 5
 const resumeAfterMs = 1_000
 
@@ -62,7 +60,7 @@ export function connect(api: Api): Connection {
         request.on('finish', () => {
           reached = true
         })
-        return await receive(request, body)
+        return await send(request, body)
       })
       const given = response.headers['mcp-session-id']
       if (typeof given === 'string') session = given
@@ -124,12 +122,10 @@ const inHeader = (text: string): string =>
     ? text
     : `=?base64?${Buffer.from(text).toString('base64')}?=`
 
-interface SentMessage {
-  id?: string | undefined
-  data?: Message
-}
-
-async function* eventsIn(response: IncomingMessage, url: URL): AsyncGenerator<SentMessage> {
+async function* eventsIn(
+  response: IncomingMessage,
+  url: URL,
+): AsyncGenerator<{ id?: string | undefined; data?: Message }> {
   const status = response.statusCode ?? 0
   const isStream = response.headers['content-type']?.startsWith('text/event-stream')
   if (status === 200 && isStream) {
@@ -150,9 +146,7 @@ async function* eventsIn(response: IncomingMessage, url: URL): AsyncGenerator<Se
 }
 
 function refusal(status: number, retryAfter: string | undefined, value: unknown, { origin }: URL): CliError {
-  if (isProblem(value)) {
-    return problemToError(value, { route: routes.callMcp, status, retryAfter })
-  }
+  if (isProblem(value)) return problemToError(value, { route: routes.callMcp, status, retryAfter })
   const { error } = (value ?? {}) as Message
   if (error) return new CliError('unexpected_answer', error.message, { details: { status } })
   return notSandlot(origin, status)

@@ -1,5 +1,5 @@
-/** Tests an MCP server as a client would: initializes it, lists tools and runs `true` in a session. */
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { PassThrough, type Readable } from 'node:stream'
 import { parseJson } from '../../shared/contract/json.ts'
 import { withTimeout } from '../../shared/lib/timeout.ts'
@@ -10,7 +10,7 @@ import { bridge } from './bridge.ts'
 import type { Connection } from './connection.ts'
 import { linesOf, type Message } from './messages.ts'
 
-/** A connection that exchanges one message per line. */
+/** Each line is one message. */
 export interface Peer extends AsyncDisposable {
   write(line: string): void
   lines: AsyncIterable<string>
@@ -21,15 +21,12 @@ const replyTimeoutMs = 60_000
 /** @throws {CliError} `failed` if the program cannot be started */
 export async function startPeer(command: string, args: string[], env: NodeJS.ProcessEnv): Promise<Peer> {
   const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'], env })
-  await new Promise<void>((resolve, reject) => {
-    child.once('spawn', resolve)
-    child.once('error', (error) =>
-      reject(new CliError('failed', `${command} does not start: ${error.message}`)),
-    )
+  await once(child, 'spawn').catch(({ message }) => {
+    throw new CliError('failed', `${command} does not start: ${message}`)
   })
-  // If the server has exited, the missing response is reported instead.
+  // If the server exits, the missing response is reported instead.
   child.stdin.on('error', () => {})
-  const ended = new Promise((resolve) => child.once('exit', resolve))
+  const ended = once(child, 'exit')
   return {
     write: (line) => child.stdin.write(line),
     lines: linesOf(child.stdout),
@@ -54,6 +51,7 @@ export function reachPeer(connection: Connection): Peer {
   }
 }
 
+/** Initializes the server, lists its tools and runs `true` in a session, as an MCP client would. */
 export async function examine(peer: Peer, { check }: Checks): Promise<void> {
   const ask = asker(peer)
   const isServer = await check('initialize', async () => {

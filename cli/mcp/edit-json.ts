@@ -1,13 +1,11 @@
-/** Edits a server's entry in a JSON file. Preserves comments and other entries. */
 import { isDeepStrictEqual } from 'node:util'
 import { applyEdits, getNodeValue, modify, type Node, type ParseError, parseTree, visit } from 'jsonc-parser'
 import { type EntryPath, Unreadable } from './settings-file.ts'
 import type { ServerEntry } from './targets.ts'
 
 /**
- * Returns the edited text.
- * @param entry the new entry, or undefined to remove the server
- * @param managed fields that this client manages. Other fields are preserved.
+ * Changes a server's entry. Comments, other entries and fields that are not managed are kept.
+ * @param entry undefined to remove the server
  * @throws {Unreadable} if the text cannot be parsed or has an unexpected structure
  */
 export function editEntry(
@@ -30,15 +28,12 @@ function set(text: string, path: string[], value: unknown): string {
   if (isDeepStrictEqual(readValue(found), value)) return text
   if (value === undefined) return removeMember(text, found!.parent!)
   const indent = /^(\t+| +)"/m.exec(text)?.[1] ?? '  '
-  const formattingOptions = {
-    insertSpaces: !indent.startsWith('\t'),
-    tabSize: indent.length,
-  }
+  const formattingOptions = { insertSpaces: !indent.startsWith('\t'), tabSize: indent.length }
   const after = applyEdits(text, modify(text, path, value, { formattingOptions }))
   return text === '' ? `${after}\n` : after
 }
 
-/** Removes a field and one comma. `modify` would also remove surrounding comments. */
+/** Removes a member and one comma. `modify` would also remove surrounding comments. */
 function removeMember(text: string, { offset, length, parent }: Node): string {
   const end = offset + length
   const object = parent!
@@ -72,8 +67,5 @@ function memberOf(object: Node, key: string): Node | undefined {
   return found?.children?.[1]
 }
 
-/**
- * Returns a node's value with ordinary prototypes. getNodeValue omits them, so isDeepStrictEqual would never
- * match its objects.
- */
+/** Restores the prototypes, which getNodeValue omits and isDeepStrictEqual compares. */
 const readValue = (node: Node | undefined): unknown => node && JSON.parse(JSON.stringify(getNodeValue(node)))

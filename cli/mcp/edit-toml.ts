@@ -1,4 +1,3 @@
-/** Edits a server's entry in a TOML file. Preserves other entries and comments. */
 import { isDeepStrictEqual } from 'node:util'
 import { parse, patch, stringify } from '@decimalturn/toml-patch'
 import { type EntryPath, Unreadable } from './settings-file.ts'
@@ -7,9 +6,8 @@ import type { ServerEntry } from './targets.ts'
 type Table = Record<string, unknown>
 
 /**
- * Returns the edited text.
- * @param entry the new entry, or undefined to remove the server
- * @param managed fields that this client manages. Other fields are preserved.
+ * Changes a server's entry. Comments, other entries and fields that are not managed are kept.
+ * @param entry undefined to remove the server
  * @throws {Unreadable} if the text cannot be parsed, or if no edit has the intended result
  */
 export function editEntry(
@@ -41,7 +39,7 @@ export function editEntry(
 /** @throws {Unreadable} if the file cannot be parsed */
 export const readEntry = (text: string, path: EntryPath): unknown => serversOf(read(text), path)[path.name]
 
-/** Adds or removes lines of the server's table. Existing values are changed later with patch(). */
+/** Adds or removes lines of the server's table. `patch` changes the existing values later. */
 function editTables(text: string, { section, name }: EntryPath, entry?: ServerEntry, found?: Table): string {
   const eol = text.includes('\r\n') ? '\r\n' : '\n'
   const print = (values: ServerEntry) => stringify(values).trimEnd().replaceAll(/\r?\n/g, eol) + eol

@@ -1,6 +1,7 @@
 import { existsSync, realpathSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
+import { shellLine, shellWord } from '../../shared/contract/shell-words.ts'
 import { CliError } from '../core/errors.ts'
 import { readSettings, Unreadable } from './settings-file.ts'
 import {
@@ -17,7 +18,7 @@ import {
   targets,
 } from './targets.ts'
 
-/** An MCP client's settings file for one scope, and the server's name in the file. */
+/** An MCP client's settings file, and the server's name in the file. */
 export interface Spot {
   target: string
   scope: TargetScope
@@ -46,7 +47,7 @@ export function fileOf(target: Target, scope: TargetScope, folders: ConfigFolder
   return files.find((file) => existsSync(file)) ?? files[0]!
 }
 
-/** Finds MCP clients' settings files. A file that belongs to both scopes is listed as `user`. */
+/** Finds the settings files of MCP clients. A file that belongs to both scopes is listed as `user`. */
 export function findSpots(folders: ConfigFolders, name: string, among = scopes): Spot[] {
   return Object.entries(targets).flatMap(([key, target]) => {
     const spots = among
@@ -54,19 +55,17 @@ export function findSpots(folders: ConfigFolders, name: string, among = scopes):
       .map((scope) => ({ target: key, scope, file: fileOf(target, scope, folders), name }))
       .filter(({ file }) => existsSync(file) || hasFolder(file, folders))
     const ofUser = spots.find(({ scope }) => scope === 'user')
-    return spots.filter((spot) => spot === ofUser || !ofUser || !isSame(spot.file, ofUser.file))
+    return spots.filter((spot) => spot === ofUser || !ofUser || placeOf(spot.file) !== placeOf(ofUser.file))
   })
 }
 
-/** Returns whether two paths refer to the same file. The file does not have to exist. */
-const isSame = (one: string, other: string): boolean => placeOf(one) === placeOf(other)
-
+/** Resolves symbolic links to the folder of a file, which does not have to exist. */
 function placeOf(file: string): string {
   const folder = dirname(file)
   return existsSync(folder) ? join(realpathSync(folder), basename(file)) : file
 }
 
-/** Whether the MCP client's own settings folder exists. */
+/** Returns whether the MCP client's own folder exists. */
 const hasFolder = (file: string, { home, folder }: ConfigFolders): boolean =>
   ![home, folder].includes(dirname(file)) && existsSync(dirname(file))
 
@@ -85,31 +84,21 @@ export function entryFor(target: Target, server: Server): ServerEntry {
   })
 }
 
-export interface Edit {
-  before: string | undefined
-  after: string
-}
-
 /**
  * Returns the file's text before and after the edit, without writing the file.
  * @throws {CliError} `settings_broken` if the file is invalid
  */
-export async function edit({ target, file, name }: Spot, entry: ServerEntry | undefined): Promise<Edit> {
+export async function edit({ target, file, name }: Spot, entry: ServerEntry | undefined) {
   const client = targets[target]!
   const before = readSettings(file)
   const { editEntry } = await editorOf(file)
   const [, bom = '', text = ''] = /^(\ufeff?)(.*)$/s.exec(before ?? '')!
   const path = { section: sectionOf(client), name }
-  return {
-    before,
-    after: bom + withFileError(file, () => editEntry(text, path, entry, managedFields(client))),
-  }
+  const after = withFileError(file, () => editEntry(text, path, entry, managedFields(client)))
+  return { before, after: bom + after }
 }
 
-/**
- * @returns the entry, or undefined if there is no entry
- * @throws {CliError} `settings_broken` if the file cannot be read
- */
+/** @throws {CliError} `settings_broken` if the file cannot be read */
 export async function read({ target, file, name }: Spot): Promise<unknown> {
   const text = readSettings(file)
   if (text === undefined) return undefined
@@ -120,7 +109,7 @@ export async function read({ target, file, name }: Spot): Promise<unknown> {
 
 const editorOf = (file: string) => (isToml(file) ? import('./edit-toml.ts') : import('./edit-json.ts'))
 
-/** Returns whether an entry is up to date. Compares only the fields that Sandlot manages. */
+/** Compares only the fields that Sandlot manages. */
 export function isCurrent(target: Target, found: unknown, entry: ServerEntry): boolean {
   if (typeof found !== 'object' || found === null) return false
   const names = managedFields(target)
@@ -138,3 +127,46 @@ function withFileError<T>(file: string, work: () => T): T {
     })
   }
 }
+
+interface Start {
+  program: string
+  args: string[]
+  env: Record<string, string>
+}
+
+/**
+ * Interprets an entry as an MCP client would. Accepts the field names of all MCP clients.
+ * @throws {CliError} `failed` if the entry has neither a command nor a URL
+ */
+export function launchOf(entry: unknown): Start | { url: string } {
+  const { command, args = [], url, httpUrl, serverUrl, env, environment } = membersOf(entry)
+  const address = url ?? httpUrl ?? serverUrl
+  if (typeof address === 'string') return { url: address }
+  const words = [command, args].flat()
+  if (command === undefined || words.length === 0 || !words.every((word) => typeof word === 'string'))
+    throw new CliError('failed', 'The entry has no command.')
+  const [program, ...rest] = words as [string, ...string[]]
+  return { program, args: rest, env: { ...((env ?? environment) as Record<string, string>) } }
+}
+
+export const commandLine = ({ program, args, env }: Start): string =>
+  [
+    ...Object.entries(env).map(([name, value]) => `${shellWord(name)}=${shellWord(String(value))}`),
+    shellLine(program, ...args),
+  ].join(' ')
+
+/**
+ * Returns whether `mcp init` on this machine could have written the entry. Other fields are not accepted: for
+ * example, an environment variable can make Node run a different program.
+ */
+export function isAsInitWrites(target: Target, entry: unknown): boolean {
+  const launch = launchOf(entry)
+  if ('url' in launch) return false
+  const profile = launch.args.at(-2) === '--profile' ? launch.args.at(-1) : undefined
+  return [true, false].some((portable) =>
+    isDeepStrictEqual(membersOf(entry), entryOf(target, thisServer(portable, profile))),
+  )
+}
+
+/** Copies an entry's own properties, so that a `__proto__` field has no effect. */
+const membersOf = (entry: unknown): Record<string, unknown> => ({ ...(entry as Record<string, unknown>) })

@@ -1,10 +1,7 @@
 import type { Readable } from 'node:stream'
 import { CliError } from '../core/errors.ts'
 
-/**
- * A JSON-RPC message. Only the fields that this client reads are declared; other fields are forwarded
- * unchanged.
- */
+/** A JSON-RPC message, with the fields that this client reads. Other fields are forwarded unchanged. */
 export interface Message {
   jsonrpc?: unknown
   id?: string | number | null
@@ -14,14 +11,14 @@ export interface Message {
   error?: { code: number; message: string; data?: unknown }
 }
 
-/** Returns the protocol version in a message. Messages contain it only in version 2026-07-28 and later. */
+/** Messages contain the protocol version only in version 2026-07-28 and later. */
 export function statelessVersion(message: Message | Message[]): string | undefined {
   const meta = Array.isArray(message) ? undefined : message.params?._meta
   const version = (meta as Record<string, unknown> | undefined)?.['io.modelcontextprotocol/protocolVersion']
   return typeof version === 'string' ? version : undefined
 }
 
-/** Yields lines without line endings. Does not use readline, which would also split at U+2028. */
+/** Does not use node:readline, which would also split at U+2028. */
 export async function* linesOf(stream: Readable): AsyncGenerator<string> {
   let rest = ''
   const decoder = new TextDecoder()
@@ -34,14 +31,14 @@ export async function* linesOf(stream: Readable): AsyncGenerator<string> {
   if (rest !== '') yield rest
 }
 
-/** Returns the ids of all requests in a message or batch. Each request needs a response. */
+/** Returns the ids that need a response. */
 export const requestsIn = (sent: Message | Message[]): (string | number)[] =>
   [sent]
     .flat()
     .filter(({ method }) => method !== undefined)
     .flatMap(({ id }) => (id === undefined || id === null ? [] : [id]))
 
-/** Returns an error response. The default code -32000 is a JSON-RPC server error. */
+/** Returns an error response. In JSON-RPC, -32000 is a server error. */
 export const failure = (id: string | number | null, error: unknown, code = -32_000): Message => {
   const { message, hint, ...more } =
     error instanceof CliError

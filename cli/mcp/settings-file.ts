@@ -1,4 +1,3 @@
-/** Reads, backs up and atomically replaces another program's settings file. */
 import { copyFileSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { TextDecoder } from 'node:util'
@@ -11,13 +10,10 @@ export interface EntryPath {
   name: string
 }
 
-/** Thrown if a settings file cannot be edited. The message states the reason. */
+/** The message states why a settings file cannot be edited. */
 export class Unreadable extends Error {}
 
-/**
- * @returns the text, or undefined if the file does not exist
- * @throws {CliError} `settings_broken` if the file cannot be read
- */
+/** Returns undefined if the file does not exist. @throws {CliError} `settings_broken` */
 export function readSettings(file: string): string | undefined {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(readFileSync(file))
@@ -28,11 +24,11 @@ export function readSettings(file: string): string | undefined {
   }
 }
 
-/** Modes of new files. Other users can read a project's file, because projects are shared. */
+/** Other users can read a new file of a project, because projects are shared. */
 const newModes: Record<TargetScope, number> = { user: 0o600, project: 0o644 }
 
 /**
- * Replaces a file atomically. Follows symbolic links.
+ * Replaces a file atomically and keeps symbolic links.
  * @returns the path of the backup, or undefined for a new file
  * @throws {CliError} `settings_broken` if the file cannot be written
  */

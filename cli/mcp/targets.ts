@@ -16,26 +16,20 @@ export type ServerEntry = Record<string, unknown>
 
 export interface Target {
   title: string
-  /** Key of the object that contains the servers. Default: `mcpServers`. */
+  /** The key of the object that contains the servers. Default: `mcpServers`. */
   section?: string
-  /**
-   * Returns the possible paths of a project's settings. The first existing file is used, or else the first
-   * path.
-   */
+  /** Possible paths. The first existing file is used, or the first path if no file exists. */
   project?: (folders: ConfigFolders) => string[]
   user: (folders: ConfigFolders) => string[]
   /** Returns the entry for a local server. Default fields: `command` and `args`. */
   local?(server: LocalServer): ServerEntry
-  /**
-   * Returns the entry for an HTTP server. Undefined for clients that cannot read the key from an environment
-   * variable.
-   */
+  /** Returns the entry for an HTTP server. Missing if the client cannot read the key from the environment. */
   http?(url: string): ServerEntry
   /** Additional fields that Sandlot manages. All other fields belong to the user. */
   moreManaged?: string[]
 }
 
-/** MCP clients read the API key from this variable, so that their settings do not contain it. */
+/** MCP clients read the API key from this variable, so that no key is stored in their settings. */
 const variable = 'SANDLOT_API_KEY'
 const bearer = (reference: string) => ({ Authorization: `Bearer ${reference}` })
 
@@ -116,7 +110,7 @@ export const sectionOf = ({ section = 'mcpServers' }: Target): string => section
 
 export const isToml = (file: string): boolean => file.endsWith('.toml')
 
-/** Returns the entry for a server, or undefined for an HTTP server that the MCP client does not support. */
+/** Returns undefined if the server uses HTTP and the MCP client does not support HTTP servers. */
 export const entryOf = ({ local, http }: Target, server: Server): ServerEntry | undefined =>
   'url' in server ? http?.(server.url) : (local?.(server) ?? { ...server })
 

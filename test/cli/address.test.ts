@@ -91,10 +91,7 @@ const refused = [
 describe('accepted addresses', () => {
   test.each(taken)('the client accepts the address %s and normalizes it to %s', (typed, meant) => {
     expect(readAddress(typed, 'test')).toBe(meant)
-  })
-
-  test('URL parsing leaves a normalized address unchanged', () => {
-    for (const [, meant] of taken) expect(new URL(`${meant}/v1/account`).href).toBe(`${meant}/v1/account`)
+    expect(new URL(`${meant}/v1/account`).href).toBe(`${meant}/v1/account`)
   })
 })
 
@@ -119,38 +116,24 @@ describe('rejected addresses', () => {
   )
 
   test('the client sends nothing to a rejected address and exits with 2', async () => {
-    for (const typed of [
-      'http://example.com',
-      'http://0x7f.1',
-      'http:evil',
-      'http://localhost@example.com',
-    ]) {
-      using home = new Home()
-      home.writeConfig(`base_url = ${JSON.stringify(typed)}\napi_key = "sandlot_live_x"\n`)
-      const key = { SANDLOT_API_KEY: 'sandlot_live_x' }
-      const runs = await Promise.all([
-        home.run(['whoami', '--url', typed], { env: key }),
-        home.run(['whoami'], { env: { ...key, SANDLOT_URL: typed } }),
-        home.run(['whoami']),
-        home.run(['config', 'set-url', typed]),
-        home.run(['signup', '--url', typed, '--email', 'a@example.com', '--password-stdin'], { input: 'x' }),
-      ])
-      for (const { code, stderr, stdout } of runs) {
-        expect(stderr).toContain('is not allowed')
-        expect(stdout).toBe('')
-        expect(code).toBe(2)
-      }
-      const shown = await home.run(['config', 'show'])
-      expect(shown).toMatchObject({ code: 2, stderr: expect.stringContaining('is not allowed') })
-      expect(shown.stdout).toMatch(/^base_url +refused +\(.*\)\napi_key .*\nsession +not set\nfile /)
-      const asJson = await home.run(['config', 'show', '--json', '--session', 'sbx_a'])
-      expect(asJson.json().error).toMatchObject({
-        code: 'address_refused',
-        exit_code: 2,
-        base_url: null,
-        session: { value: 'sbx_a' },
-      })
-    }
+    using home = new Home()
+    const typed = 'http://0x7f.1'
+    home.writeConfig(`base_url = "${typed}"\napi_key = "sandlot_live_x"\n`)
+    const key = { SANDLOT_API_KEY: 'sandlot_live_x' }
+    const stderr = expect.stringContaining('is not allowed')
+    const runs = await Promise.all([
+      home.run(['whoami', '--url', typed], { env: key }),
+      home.run(['whoami'], { env: { ...key, SANDLOT_URL: typed } }),
+      home.run(['whoami']),
+      home.run(['config', 'set-url', typed]),
+      home.run(['signup', '--url', typed, '--email', 'a@example.com', '--password-stdin'], { input: 'x' }),
+    ])
+    for (const ran of runs) expect(ran).toMatchObject({ code: 2, stdout: '', stderr })
+    const shown = await home.run(['config', 'show'])
+    expect(shown).toMatchObject({ code: 2, stderr })
+    expect(shown.stdout).toMatch(/^base_url +refused +\(.*\)\napi_key .*\nsession +not set\nfile /)
+    const { error } = (await home.run(['config', 'show', '--json', '--session', 'sbx_a'])).json()
+    expect(error).toMatchObject({ code: 'address_refused', base_url: null, session: { value: 'sbx_a' } })
   })
 
   test.each([
@@ -174,12 +157,5 @@ describe('rejected addresses', () => {
       hint: `Use ${meant} instead.`,
     })
     expect(() => readAddress(typed, 'test')).toThrow(refused)
-  })
-
-  test('`exec` exits with 125 if the address is rejected', async () => {
-    using home = new Home()
-    const { code, json } = await home.run(['exec', '--json', '--url', 'http://example.com', '--', 'true'])
-    expect(code).toBe(125)
-    expect(json().error).toMatchObject({ code: 'address_refused', exit_code: 125 })
   })
 })

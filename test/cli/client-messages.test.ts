@@ -6,9 +6,8 @@ import { commandSynonyms } from '../../cli/commands/command-synonyms.ts'
 import { type Branch, commands } from '../../cli/commands/index.ts'
 import { targets } from '../../cli/mcp/targets.ts'
 import { limits } from '../../shared/contract/limits.ts'
-import { clientPath, Home } from './client.ts'
+import { Home, settingsFor } from './client.ts'
 import { startPeer } from './peer.ts'
-import { openTerminal } from './terminal.ts'
 
 const find = (words: string[], branch: Branch = commands): boolean => {
   const [first = '', ...rest] = words
@@ -72,11 +71,7 @@ See \`sandlot mcp init --help\`.`,
   [['--bogus'], "unknown option '--bogus'\nSee `sandlot --help`."],
 ])('the client rejects the arguments %j and suggests a correction', async (args, words) => {
   using home = new Home()
-  const env = {
-    SANDLOT_URL: 'http://127.0.0.1:1',
-    SANDLOT_API_KEY: 'sandlot_live_x',
-    SANDLOT_SESSION: 'sbx_a',
-  }
+  const env = settingsFor('http://127.0.0.1:1')
   expect(await home.run(args, { env })).toMatchObject({ code: 2, stdout: '', stderr: `sandlot: ${words}\n` })
 })
 
@@ -130,8 +125,7 @@ test.each(refusals)(
     using home = new Home()
     const problem = { type: 'about:blank', title: code, status: 409, code, detail, request_id: 'req_1' }
     await using peer = await startPeer((_, response) => response.writeHead(409).end(JSON.stringify(problem)))
-    const env = { SANDLOT_URL: peer.url, SANDLOT_API_KEY: 'sandlot_live_x', SANDLOT_SESSION: 'sbx_a' }
-    expect((await home.run(args, { env })).stderr).toMatch(words)
+    expect((await home.run(args, { env: settingsFor(peer.url) })).stderr).toMatch(words)
   },
 )
 
@@ -143,8 +137,8 @@ test('`files create` sends a file larger than the limit for JSON bodies', async 
   await using peer = await startPeer((_, response) => {
     response.end(JSON.stringify({ path: '/workspace/a', size: limits.bodyBytes + 1 }))
   })
-  const env = { SANDLOT_URL: peer.url, SANDLOT_API_KEY: 'sandlot_live_x', SANDLOT_SESSION: 'sbx_a' }
-  expect((await home.run(['files', 'create', 'a', '--from-file', large], { env })).code).toBe(0)
+  const args = ['files', 'create', 'a', '--from-file', large]
+  expect((await home.run(args, { env: settingsFor(peer.url) })).code).toBe(0)
   const [{ line, body }] = peer.asked as [(typeof peer.asked)[number]]
   expect(line).toBe('PUT /v1/sandboxes/sbx_a/files/raw?path=a&overwrite=false')
   expect(body).toHaveLength(limits.bodyBytes + 1)
@@ -152,14 +146,8 @@ test('`files create` sends a file larger than the limit for JSON bodies', async 
 
 test('on a dumb terminal, the client shows help instead of the picker', async () => {
   using home = new Home()
-  const terminal = openTerminal([process.execPath, clientPath], home.environment({ TERM: 'dumb' }))
+  const terminal = home.open([], { TERM: 'dumb' })
   await terminal.shows('The picker is not available because TERM is dumb')
   await terminal.shows('Usage: sandlot')
   await terminal.ended
-})
-
-test('`help` states that a number without a unit means seconds', async () => {
-  using home = new Home()
-  const { stdout } = await home.run(['session', 'create', '--help'])
-  expect(stdout.replace(/\s+/g, ' ')).toContain('such as 10m; a bare number is seconds')
 })

@@ -3,8 +3,17 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { openTerminal, type Terminal } from './terminal.ts'
 
 export const clientPath = join(import.meta.dirname, '..', '..', 'cli', 'dist', 'main.js')
+
+/** Settings for a service that accepts any key, such as a test's own HTTP server. */
+export const settingsFor = (url: string, more: Record<string, string> = {}): Record<string, string> => ({
+  SANDLOT_URL: url,
+  SANDLOT_API_KEY: 'sandlot_live_secret',
+  SANDLOT_SESSION: 'sbx_a',
+  ...more,
+})
 
 export interface Ran {
   code: number | null
@@ -56,6 +65,11 @@ export class Home implements Disposable {
 
   run(args: string[], options: RunOptions = {}): Promise<Ran> {
     return runProcess(process.execPath, [clientPath, ...args], this.environment(options.env), options)
+  }
+
+  /** Runs the client on a terminal. */
+  open(args: string[], env: Record<string, string> = {}): Terminal {
+    return openTerminal([process.execPath, clientPath, ...args], this.environment(env))
   }
 
   [Symbol.dispose](): void {

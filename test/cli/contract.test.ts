@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Command } from 'commander'
 import { expect, test } from 'vitest'
-import { examplesOf } from '../../cli/core/command.ts'
+import { pathOf } from '../../cli/core/help.ts'
 import { describeProgram } from '../../cli/program.ts'
 import type { Endpoint } from '../../shared/contract/endpoint.ts'
 import { endpoints } from '../../shared/contract/index.ts'
@@ -36,14 +36,18 @@ async function everyCommand(): Promise<Command[]> {
   return await visit(program)
 }
 
-const nameOf = (command: Command): string =>
-  command.parent === null ? command.name() : `${nameOf(command.parent)} ${command.name()}`
+/** Returns the examples in a command's help. */
+function examplesOf(command: Command): string[] {
+  let help = ''
+  command.configureOutput({ writeOut: (text) => (help += text) }).outputHelp()
+  return /\nExamples:\n((?: {2}.*\n)+)/.exec(help)?.[1]?.trimEnd().split('\n') ?? []
+}
 
 test("each command's help has examples that use only existing options", async () => {
   const commands = await everyCommand()
   expect(commands.length).toBeGreaterThan(30)
   for (const command of commands) {
-    const name = nameOf(command)
+    const name = pathOf(command)
     const lines = examplesOf(command)
     expect(lines, name).not.toEqual([])
     // `ls` and `rm` are `session ls` and `session rm`.
@@ -64,7 +68,7 @@ test('the API description mentions only existing commands and options', async ()
   expect(lines.length).toBeGreaterThan(30)
   for (const line of lines) {
     const [words = ''] = line.split(' -- ')
-    const fits = (command: Command) => words === nameOf(command) || words.startsWith(`${nameOf(command)} `)
+    const fits = (command: Command) => words === pathOf(command) || words.startsWith(`${pathOf(command)} `)
     const command = commands.find(fits)
     expect(command, line).toBeDefined()
     for (const [flag] of words.replaceAll(/'[^']*'|"[^"]*"/g, '').matchAll(/(?<= )--?[a-z-]+/g))
@@ -84,7 +88,7 @@ test('each command accepts the global options', async () => {
     for (const flag of ['--json', '--quiet', '--no-input', '--yes', '--debug', '--color', '--profile'])
       expect(
         flags.filter((each) => each === flag),
-        `${nameOf(command)} ${flag}`,
+        `${pathOf(command)} ${flag}`,
       ).toEqual([flag])
   }
 })

@@ -1,12 +1,9 @@
 import { expect, test } from 'vitest'
 import { pick } from '../../cli/core/json-fields.ts'
-import { clientPath, Home } from './client.ts'
+import { Home, settingsFor } from './client.ts'
 import { startPeer } from './peer.ts'
-import { openTerminal } from './terminal.ts'
 
-const secret = 'sandlot_live_secret'
-const env = (url: string) => ({ SANDLOT_URL: url, SANDLOT_API_KEY: secret })
-const nowhere = env('http://127.0.0.1:1')
+const nowhere = settingsFor('http://127.0.0.1:1')
 
 const account = {
   id: 'acc_1',
@@ -27,7 +24,7 @@ test('--json=FIELD,FIELD prints the named fields in order', async () => {
     ['--json=email,concurrent', 'whoami'],
     ['whoami', '--json', '--json= email , concurrent'],
   ]) {
-    const { stdout } = await home.run(args, { env: env(peer.url) })
+    const { stdout } = await home.run(args, { env: settingsFor(peer.url) })
     expect(stdout).toBe('{"email":"ada@example.com","concurrent":{"active":1,"limit":2}}\n')
   }
 })
@@ -36,7 +33,7 @@ test('--json=PATH prints a nested field of an object or of each list entry', asy
   using home = new Home()
   await using peer = await answerAccount()
   const shown = async (parts: string) =>
-    (await home.run(['whoami', `--json=${parts}`], { env: env(peer.url) })).stdout
+    (await home.run(['whoami', `--json=${parts}`], { env: settingsFor(peer.url) })).stdout
   expect(await shown('usage.limit,email,usage.month')).toBe(
     '{"usage":{"limit":20,"month":"2026-11"},"email":"ada@example.com"}\n',
   )
@@ -48,18 +45,18 @@ test('--json=PATH prints a nested field of an object or of each list entry', asy
     next_cursor: null,
   })
   for (const wrong of ['usage.', '.usage', 'use.limit'])
-    expect(await home.run(['whoami', `--json=${wrong}`], { env: env(peer.url) })).toMatchObject({ code: 2 })
+    expect(await home.run(['whoami', `--json=${wrong}`], { env: nowhere })).toMatchObject({ code: 2 })
 })
 
 test('--json rejects an unknown field before sending any request', async () => {
   using home = new Home()
   await using peer = await answerAccount()
-  const { code, json, stderr } = await home.run(['whoami', '--json=email,mail'], { env: env(peer.url) })
+  const { code, json, stderr } = await home.run(['whoami', '--json=email,mail'], { env: settingsFor(peer.url) })
   expect(code).toBe(2)
   expect(json().error).toMatchObject({ code: 'usage', exit_code: 2 })
   expect(json().error.fields).toContain('email')
   expect(stderr).toContain("mail.\nThe fields of this command's result are id, email,")
-  expect(await home.run(['whoami', '--json='], { env: env(peer.url) })).toMatchObject({ code: 2 })
+  expect(await home.run(['whoami', '--json='], { env: settingsFor(peer.url) })).toMatchObject({ code: 2 })
   expect(peer.asked).toEqual([])
 })
 
@@ -75,13 +72,15 @@ test('--debug shows the status, duration and id of each request, but no secrets'
   await using peer = await startPeer((_, response) =>
     response.writeHead(404, { 'x-request-id': 'req_abc' }).end('{"secret_member": "hush"}'),
   )
-  const args = ['files', 'view', '-s', 'sbx_a', 'secret-path', '--debug', '--quiet']
-  const { stderr } = await home.run(args, { env: env(peer.url) })
+  const args = ['files', 'view', 'secret-path', '--debug', '--quiet']
+  const env = settingsFor(peer.url)
+  const { stderr } = await home.run(args, { env })
   const [line] = stderr.split('\n')
   expect(line).toMatch(/^debug: GET \/v1\/sandboxes\/sbx_a\/files\/raw 404 \d+ ms req_abc$/)
-  for (const hidden of [secret, 'secret-path', 'hush', 'Bearer']) expect(stderr).not.toContain(hidden)
+  for (const hidden of [env.SANDLOT_API_KEY, 'secret-path', 'hush', 'Bearer'])
+    expect(stderr).not.toContain(hidden)
   const body = ['secrets', 'create', 'TOKEN', '--debug']
-  const created = await home.run(body, { env: env(peer.url), input: 'very-hidden' })
+  const created = await home.run(body, { env, input: 'very-hidden' })
   expect(created.stderr).toMatch(/^debug: POST \/v1\/secrets 404/)
   expect(created.stderr).not.toContain('very-hidden')
 })
@@ -105,7 +104,7 @@ test.each([
     [...args, '--no-input'],
     ['--no-input', ...args],
   ]) {
-    const terminal = openTerminal([process.execPath, clientPath, ...words], home.environment(nowhere))
+    const terminal = home.open(words, nowhere)
     await terminal.shows('--no-input')
     await terminal.shows(instead)
     expect(await terminal.ended).toBe(2)
@@ -126,27 +125,13 @@ test('--color overrides FORCE_COLOR, which overrides NO_COLOR', async () => {
   expect((await home.run([...refused, '--color', 'blue'], { env: nowhere })).stderr).toContain('auto, always')
 
   const atTerminal = async (more: Record<string, string>) => {
-    const terminal = openTerminal(
-      [process.execPath, clientPath, ...refused],
-      home.environment({ ...nowhere, ...more }),
-    )
+    const terminal = home.open(refused, { ...nowhere, ...more })
     await terminal.ended
     return terminal.screen().includes('\u001b[31m')
   }
   expect(await atTerminal({})).toBe(true)
   expect(await atTerminal({ NO_COLOR: '1' })).toBe(false)
   expect(await atTerminal({ TERM: 'dumb' })).toBe(false)
-})
-
-test.each([
-  [['sesion'], 'session'],
-  [['session', 'creat'], 'create'],
-  [['session', 'ls', '--stat', 'all'], '--state'],
-])('the misspelled arguments %j suggest %s', async (args, meant) => {
-  using home = new Home()
-  const { code, stderr } = await home.run(args)
-  expect(stderr).toContain(`(Did you mean ${meant}?)`)
-  expect(code).toBe(2)
 })
 
 test('`help` prints the topics `exit-codes` and `settings`', async () => {

@@ -4,9 +4,8 @@ import { parse } from 'smol-toml'
 import { expect, test } from 'vitest'
 import { readAddress } from '../../cli/core/address.ts'
 import { isSameService, keyIn } from '../../cli/core/saved-keys.ts'
-import { clientPath, Home } from './client.ts'
+import { Home } from './client.ts'
 import { startPeer } from './peer.ts'
-import { openScreen } from './screen.ts'
 
 const key = (end: string) => `sandlot_live_${'x'.repeat(45)}${end}`
 const saved = (home: Home) => parse(readFileSync(home.configFile, 'utf8'))
@@ -56,11 +55,10 @@ test.each([
   async (...words) => {
     await using at = await startPeers()
     const text = readFileSync(at.home.configFile, 'utf8')
-    const [flag] = [await at.sent(['--url', at.other.url, ...words])]
-    expect(flag.other.filter(Boolean)).toEqual([])
+    const flag = await at.sent(['--url', at.other.url, ...words])
     at.home.writeConfig(text)
     const variable = await at.sent(words, { SANDLOT_URL: at.other.url })
-    expect(variable.other.filter(Boolean)).toEqual([])
+    for (const { other } of [flag, variable]) expect(other.filter(Boolean)).toEqual([])
   },
 )
 
@@ -81,9 +79,8 @@ test('if no key is saved for the address, the error names the address of the sav
 test('the client sends a key from a flag, from the environment, or from a profile with the same address', async () => {
   await using at = await startPeers()
   const env = { SANDLOT_URL: at.other.url }
-  expect(await at.sent(['whoami'], { ...env, SANDLOT_API_KEY: key('envi') })).toMatchObject({
-    other: ['envi'],
-  })
+  const withKey = { ...env, SANDLOT_API_KEY: key('envi') }
+  expect(await at.sent(['whoami'], withKey)).toMatchObject({ other: ['envi'] })
   expect(await at.sent(['whoami', '--api-key', key('flag')], env)).toMatchObject({ other: ['flag'] })
   const before = readFileSync(at.home.configFile, 'utf8')
   const profile = (name: string) =>
@@ -95,10 +92,8 @@ test('the client sends a key from a flag, from the environment, or from a profil
   // A profile uses only its own key, and sends the key only to its own address.
   const named = ['whoami', '--profile', 'work', '--url', at.own.url]
   expect(await at.sent(named)).toMatchObject({ code: 4, own: [], other: [] })
-  expect(await at.sent(['whoami'], { SANDLOT_PROFILE: 'work', SANDLOT_URL: at.own.url })).toMatchObject({
-    code: 4,
-    own: [],
-  })
+  const chosen = { SANDLOT_PROFILE: 'work', SANDLOT_URL: at.own.url }
+  expect(await at.sent(['whoami'], chosen)).toMatchObject({ code: 4, own: [] })
 
   at.home.writeConfig(`${before}${profile('work')}${profile('play')}`)
   const several = await at.sent(['whoami'], env)
@@ -184,20 +179,20 @@ test('`doctor` and `config show` print the address of each saved key', async () 
   const elsewhere = await at.sent(['doctor', '--no-create'], { SANDLOT_URL: at.other.url })
   expect(elsewhere).toMatchObject({ code: 4, own: [], other: [] })
   expect(elsewhere.stdout).toContain(`FAIL  key         No API key is saved for ${at.other.url}.`)
-  expect((await at.sent(['config', 'show'], { SANDLOT_URL: at.other.url })).stdout).toContain(
-    `api_key   not set  (…home (${at.home.configFile}) is sent to ${at.own.url})`,
+  const shown = await at.sent(['config', 'show'], { SANDLOT_URL: at.other.url })
+  expect(shown.stdout).toContain(
+    `base_url  ${at.other.url}  (SANDLOT_URL)\napi_key   not set  (…home (${at.home.configFile}) is sent to ${at.own.url})\n`,
   )
+  for (const { stdout, stderr } of [elsewhere, shown]) expect(stdout + stderr).not.toContain('xxxx')
 })
 
 test('the picker prompts for a key if no key is saved for the address', async () => {
   await using at = await startPeers()
-  using screen = openScreen(
-    [process.execPath, clientPath],
-    at.home.environment({ SANDLOT_URL: at.other.url }),
-  )
-  await screen.shows('Paste an API key')
-  await screen.shows('No API key is saved for')
+  const picker = at.home.open([], { SANDLOT_URL: at.other.url })
+  await picker.shows('Paste an API key')
   expect(at.keysAt(at.other).filter(Boolean)).toEqual([])
+  picker.type('\u0003')
+  await picker.ended
 })
 
 test.each([
@@ -217,9 +212,9 @@ test.each([
 
 test('the client does not use a saved key with an invalid address', () => {
   const api_key = key('home')
-  for (const wrong of ['http://sandlot.example', 'https://a@b.example', 5, ''])
+  const base_url = 'https://a.example'
+  for (const wrong of ['http://sandlot.example', 'https://a@b.example', 5, '']) {
     expect(keyIn({ api_key, base_url: wrong })).toMatchObject({ address: undefined })
-  expect(keyIn({ api_key, base_url: 'https://a.example', api_key_url: 5 })).toMatchObject({
-    address: undefined,
-  })
+    expect(keyIn({ api_key, base_url, api_key_url: wrong })).toMatchObject({ address: undefined })
+  }
 })

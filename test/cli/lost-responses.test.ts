@@ -1,6 +1,6 @@
 /** After a lost response, the client repeats idempotent requests and otherwise reports an unknown outcome. */
 import { expect, test } from 'vitest'
-import { Home } from './client.ts'
+import { Home, settingsFor } from './client.ts'
 import { startPeer } from './peer.ts'
 
 const execId = `exec_${'0'.repeat(26)}`
@@ -21,8 +21,7 @@ function startForgetful(lost: string, status: number, code: string) {
 const credentials = ['--email', 'a@example.com', '--password-stdin']
 const run = (args: string[], url: string, input: string) => {
   const home = new Home()
-  const env = { SANDLOT_URL: url, SANDLOT_API_KEY: 'sandlot_live_x', SANDLOT_SESSION: 'sbx_a' }
-  return home.run([...args, '--json'], { env, input }).finally(() => home[Symbol.dispose]())
+  return home.run([...args, '--json'], { env: settingsFor(url), input }).finally(() => home[Symbol.dispose]())
 }
 const sent = (asked: { line: string }[], lost: string) => asked.filter(({ line }) => line.startsWith(lost))
 

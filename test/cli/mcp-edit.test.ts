@@ -183,6 +183,7 @@ command   =   "x"
     ['keys with dots', 'mcp_servers.sandlot.command = "x"\n# b\nb = 1\n'],
     ['braces', 'mcp_servers = { sandlot = {}, x = {} }   # s\n'],
     ['an inline table after others', 'mcp_servers = { x = {}, sandlot = {} }\n'],
+    ['only another inline table', 'mcp_servers = { x = { command = "y" } } # short\n'],
     ['only an inline table', 'a = 1\nmcp_servers = { sandlot = {} }\nb = 2\n'],
     ['its name inside a string', 't = """\n[mcp_servers.sandlot]\n"""\n[mcp_servers.sandlot]\n'],
     ['no final newline', '[mcp_servers.x]\n[mcp_servers.sandlot]\ncommand = "y"'],
@@ -252,12 +253,6 @@ command   =   "x"
     const after = putToml('[mcp_servers.sandlot]\nargs = [\n  "x", # in\n]\n[b] # of b\nc = 1 # of c\n')
     expect(parseToml(after)).toEqual({ mcp_servers: { sandlot: server }, b: { c: 1 } })
     expect(after.match(/#.*/g)).toEqual(['# in', '# of b', '# of c'])
-  })
-
-  test('editing a TOML file with all servers on one line adds the new server to that line', () => {
-    const after = putToml('mcp_servers = { x = { command = "y" } } # short\n')
-    expect(parseToml(after)).toEqual({ mcp_servers: { x: { command: 'y' }, sandlot: server } })
-    expect(after).toContain('# short')
   })
 
   test.each(['a = ', '[mcp_servers', 'mcp_servers = 1', 'a = 1\na = 2', '{}'])(

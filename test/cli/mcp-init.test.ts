@@ -123,11 +123,8 @@ describe.each(shapes)('$target', ({ target, section, user, project, entry, http 
   test('`mcp init` creates a settings file that only its owner can read', async () => {
     using home = new Place()
     const file = join(home.folder, user)
-    expect(await home.init(target)).toMatchObject({
-      code: 0,
-      stderr: '',
-      stdout: `sandlot written to ${file}\n`,
-    })
+    const stdout = `sandlot written to ${file}\n`
+    expect(await home.init(target)).toMatchObject({ code: 0, stderr: '', stdout })
     expect(readFileSync(file, 'utf8')).toBe(`${JSON.stringify({ [section]: { sandlot: entry } }, null, 2)}\n`)
     expect(statSync(file).mode & 0o777).toBe(0o600)
     expect(existsSync(`${file}.sandlot-backup`)).toBe(false)
@@ -159,17 +156,6 @@ describe.each(shapes)('$target', ({ target, section, user, project, entry, http 
     expect(await home.init(target)).toMatchObject({ code: 0, stdout: `${file}: nothing to change\n` })
     expect(await home.init(target, '--remove')).toMatchObject({ code: 0 })
     shows({ other })
-  })
-
-  test('`mcp init` rejects a malformed file and leaves it unchanged', async () => {
-    using home = new Place()
-    const file = home.write(user, `{"${section}": {"other": {`)
-    const before = traceOf(file)
-    const ran = await home.init(target)
-    expect(ran).toMatchObject({ code: 2, stdout: '' })
-    expect(ran.stderr).toContain(`${file} was not changed: it is not valid JSON`)
-    expect(traceOf(file)).toEqual(before)
-    expect(existsSync(`${file}.sandlot-backup`)).toBe(false)
   })
 
   if (project)
@@ -254,20 +240,15 @@ describe('settings files', () => {
     expect(statSync(`${real}.sandlot-backup`).mode & 0o777).toBe(0o640)
   })
 
-  test('`mcp init` adds the entry to an empty file', async () => {
+  test('`mcp init` rejects a malformed file and leaves it unchanged', async () => {
     using home = new Place()
-    const file = home.write('.cursor/mcp.json', '')
-    expect(await home.init('cursor')).toMatchObject({ code: 0 })
-    expect(JSON.parse(readFileSync(file, 'utf8')).mcpServers.sandlot).toEqual(started)
-  })
-
-  test('`mcp init` creates the missing target of a symbolic link', async () => {
-    using home = new Place()
-    mkdirSync(join(home.folder, '.cursor'))
-    mkdirSync(join(home.folder, 'dotfiles'))
-    symlinkSync('../dotfiles/new.json', join(home.folder, '.cursor', 'mcp.json'))
-    expect(await home.init('cursor')).toMatchObject({ code: 0 })
-    expect(existsSync(join(home.folder, 'dotfiles', 'new.json'))).toBe(true)
+    const file = home.write('.cursor/mcp.json', '{"mcpServers": {"other": {')
+    const before = traceOf(file)
+    const ran = await home.init('cursor')
+    expect(ran).toMatchObject({ code: 2, stdout: '' })
+    expect(ran.stderr).toContain(`${file} was not changed: it is not valid JSON`)
+    expect(traceOf(file)).toEqual(before)
+    expect(existsSync(`${file}.sandlot-backup`)).toBe(false)
   })
 })
 
@@ -297,20 +278,15 @@ describe('options that write nothing', () => {
 
   test('`mcp init --check` exits with 0 if the entry is up to date, and with 1 otherwise', async () => {
     using home = new Place()
-    expect(await home.init('cursor', '--check')).toMatchObject({
-      code: 1,
-      stdout: expect.stringContaining('missing'),
-    })
+    const check = async () => {
+      const { code, stdout } = await home.init('cursor', '--check')
+      return [code, stdout.trimEnd().split(': ').at(-1)]
+    }
+    expect(await check()).toEqual([1, 'missing'])
     await home.init('cursor', '--portable')
-    expect(await home.init('cursor', '--check')).toMatchObject({
-      code: 1,
-      stdout: expect.stringContaining('different'),
-    })
+    expect(await check()).toEqual([1, 'different'])
     await home.init('cursor')
-    expect(await home.init('cursor', '--check')).toMatchObject({
-      code: 0,
-      stdout: expect.stringContaining('current'),
-    })
+    expect(await check()).toEqual([0, 'current'])
   })
 
   test('`mcp init --print` prints the entry under the requested name', async () => {
@@ -346,10 +322,8 @@ describe('options that write nothing', () => {
 
   test('`mcp init` rejects an unknown client or scope', async () => {
     using home = new Place()
-    expect(await home.init('emacs')).toMatchObject({
-      code: 2,
-      stderr: expect.stringContaining('claude-code'),
-    })
+    const stderr = expect.stringContaining('claude-code')
+    expect(await home.init('emacs')).toMatchObject({ code: 2, stderr })
     expect(await home.init('cursor', '--scope', 'world')).toMatchObject({ code: 2 })
     expect(await home.init('cursor', '--name', 'a.b')).toMatchObject({ code: 2 })
   })

@@ -26,7 +26,7 @@ async function connect(home: Home, version: McpVersion, env: Record<string, stri
 
 // Concurrent, because the tests mostly wait.
 describe.concurrent.each(mcpVersions)('a client with protocol version %s', (version) => {
-  test('an MCP client can use the stdio server and kill a command by cancelling its tool call', async () => {
+  test('an MCP client receives progress, and stops a command by cancelling its tool call', async () => {
     using user = await newUser()
     const { client, use } = await connect(user.home, version)
     expect(client.getNegotiatedProtocolVersion()).toBe(version)
@@ -44,6 +44,7 @@ describe.concurrent.each(mcpVersions)('a client with protocol version %s', (vers
       { signal: leave.signal, onprogress: ({ progress }: { progress: number }) => seen.push(progress) },
     )
     await world.eventually(async () => seen.length >= 2 && (await isRunning()), 10_000)
+    expect(seen.slice(0, 2)).toEqual([1, 2])
     leave.abort('enough')
     await expect(cancelled).rejects.toThrow()
     await world.eventually(async () => !(await isRunning()), 10_000)

@@ -49,9 +49,8 @@ test('the package contains only built files', () => {
   const parts = packed.filter((path) => !/^dist\/[\w-]+\.js$/.test(path))
   expect(parts.sort()).toEqual(['README.md', 'dist/LICENSE', 'dist/THIRD-PARTY.txt', 'package.json'])
   expect(packed).toContain('dist/main.js')
-  expect(readdirSync(join(empty, 'node_modules')).filter((name) => !name.startsWith('.'))).toEqual([
-    'sandlot',
-  ])
+  const modules = readdirSync(join(empty, 'node_modules'))
+  expect(modules.filter((name) => !name.startsWith('.'))).toEqual(['sandlot'])
 })
 
 test('the package imports only built-in modules and its own files', async () => {
@@ -144,16 +143,10 @@ describe.skipIf(!oldNode)('the package on Node 20', () => {
       stdout: expect.stringContaining('it does not support NODE_USE_ENV_PROXY'),
     })
     await user.run('mcp', 'init', 'cursor')
-    expect(await user.run('mcp', 'doctor')).toMatchObject({
-      code: 0,
-      stdout: expect.stringMatching(/works\n$/),
-    })
-    expect(await user.run('session', 'create', '--rm', '--', 'sh', '-c', 'echo hello; exit 3')).toMatchObject(
-      {
-        code: 3,
-        stdout: 'hello\n',
-      },
-    )
+    const works = expect.stringMatching(/works\n$/)
+    expect(await user.run('mcp', 'doctor')).toMatchObject({ code: 0, stdout: works })
+    const once = ['session', 'create', '--rm', '--', 'sh', '-c', 'echo hello; exit 3']
+    expect(await user.run(...once)).toMatchObject({ code: 3, stdout: 'hello\n' })
     await user.run('session', 'create')
     expect(await user.run('files', 'put', main, 'main.js')).toMatchObject({ code: 0 })
     const got = await user.run('files', 'get', 'main.js', '-')
@@ -179,11 +172,7 @@ describe.skipIf(!oldNode)('the package on Node 20', () => {
 
 test('the package does not contain a compile cache, even if the client has run in the package folder', async () => {
   using home = new Home()
-  expect(
-    await runProcess(process.execPath, [clientPath, 'config', 'show'], home.environment()),
-  ).toMatchObject({
-    code: 0,
-  })
+  expect(await home.run(['config', 'show'])).toMatchObject({ code: 0 })
   const [made] = JSON.parse(npm('pack', '--json', '--dry-run', '--ignore-scripts', join(root, 'cli')))
   const names = made.files.map(({ path }: { path: string }) => path)
   expect(readdirSync(dirname(clientPath))).toContain('cache')

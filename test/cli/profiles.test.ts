@@ -27,26 +27,37 @@ function homeWithProfiles() {
 
 test('settings take precedence in this order: flag, --profile, environment, SANDLOT_PROFILE, top level', async () => {
   using at = homeWithProfiles()
-  const { configFile } = at.home
-  const work = `${configFile} [profiles.work]`
-  const url = (value: string, source: string) => ({ base_url: { value, source } })
-  const env = { SANDLOT_URL: 'https://environment.example' }
+  const file = at.home.configFile
+  const env = {
+    SANDLOT_URL: 'https://environment.example',
+    SANDLOT_API_KEY: key('envi'),
+    SANDLOT_SESSION: 'sbx_e',
+  }
   const named = { SANDLOT_PROFILE: 'work' }
-
-  expect(await at.show(['--profile', 'work', '--url', 'https://flag.example'], env)).toMatchObject(
-    url('https://flag.example', '--url'),
-  )
-  expect(await at.show(['--profile', 'work'], env)).toMatchObject(url('https://work.example', work))
-  expect(await at.show([], { ...env, ...named })).toMatchObject(
-    url('https://environment.example', 'SANDLOT_URL'),
-  )
-  expect(await at.show([], named)).toMatchObject({ ...url('https://work.example', work), profile: 'work' })
-  expect(await at.show(['--profile', 'bare'], named)).toMatchObject({ profile: 'bare' })
-  expect(await at.show([])).toMatchObject({
-    ...url('https://top.example', configFile),
-    profile: null,
-    profiles: ['work', 'bare'],
+  const flags = ['--url', 'https://flag.example', '--api-key', key('flag'), '--session', 'sbx_f']
+  const settings = (url: string, last: string, urlSource: string, keySource = urlSource) => ({
+    base_url: { value: url, source: urlSource },
+    api_key: { value: `…${last}`, source: keySource },
   })
+  const profiles = ['work', 'bare']
+  const work = { ...settings('https://work.example', 'work', `${file} [profiles.work]`), file, profile: 'work', profiles }
+  const environment = {
+    ...settings('https://environment.example', 'envi', 'SANDLOT_URL', 'SANDLOT_API_KEY'),
+    session: { value: 'sbx_e', source: 'SANDLOT_SESSION' },
+  }
+
+  expect(await at.show([...flags, '--profile', 'work'], env)).toEqual({
+    ...work,
+    ...settings('https://flag.example', 'flag', '--url', '--api-key'),
+    session: { value: 'sbx_f', source: '--session' },
+  })
+  expect(await at.show(['--profile', 'work'], env)).toEqual({ ...work, session: environment.session })
+  expect(await at.show([], { ...env, ...named })).toEqual({ ...work, ...environment })
+  expect(await at.show([], named)).toEqual({ ...work, session: null })
+  expect(await at.show(['--profile', 'bare'], named)).toMatchObject({ profile: 'bare' })
+  const top = { ...settings('https://top.example', 'topp', file), session: null, file, profile: null, profiles }
+  expect(await at.show([])).toEqual(top)
+  expect(await at.show([], { SANDLOT_URL: '' })).toEqual(top)
 })
 
 test('the top-level key is never sent to the address of a profile that has no key', async () => {

@@ -5,12 +5,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { stripVTControlCharacters } from 'node:util'
 import { expect, test } from 'vitest'
 import { showTransfer } from '../../cli/core/progress.ts'
-import { clientPath, Home } from './client.ts'
+import { clientPath, Home, settingsFor } from './client.ts'
 import { startPeer } from './peer.ts'
 import { openTerminal } from './terminal.ts'
 
-const env = (url: string, more = {}) => ({ SANDLOT_URL: url, SANDLOT_API_KEY: 'sandlot_live_x', ...more })
-const typed = (...args: string[]) => [process.execPath, clientPath, ...args]
 const sandbox = { id: 'sbx_a', ready_at: '2026-11-01T00:00:00.000Z', expires_at: '2026-11-01T00:30:00.000Z' }
 
 async function startPatientPeer() {
@@ -31,7 +29,7 @@ async function startPatientPeer() {
 test('a slow `session create` shows a progress line on a terminal and clears the line at the end', async () => {
   using home = new Home()
   await using peer = await startPatientPeer()
-  const terminal = openTerminal(typed('session', 'create'), home.environment(env(peer.url)))
+  const terminal = home.open(['session', 'create'], settingsFor(peer.url))
   await terminal.shows('| creating a session')
   await terminal.shows('/ creating a session')
   peer.release()
@@ -48,7 +46,7 @@ test.each([
 ])('a slow command does not show its progress (%s)', async (_, args, more) => {
   using home = new Home()
   await using peer = await startPatientPeer()
-  const terminal = openTerminal(typed('session', 'create', ...args), home.environment(env(peer.url, more)))
+  const terminal = home.open(['session', 'create', ...args], settingsFor(peer.url, more))
   await peer.isAsked
   // Longer than the delay before progress is drawn.
   await sleep(1_000)
@@ -65,11 +63,7 @@ test('`files get` shows the progress of a download', async () => {
     response.writeHead(200, { 'content-length': '2000000' }).write(Buffer.alloc(1_000_000))
     finish = () => void response.end(Buffer.alloc(1_000_000))
   })
-  const local = `${home.folder}/big`
-  const terminal = openTerminal(
-    typed('files', 'get', '-s', 'sbx_a', 'big', local),
-    home.environment(env(peer.url)),
-  )
+  const terminal = home.open(['files', 'get', 'big', `${home.folder}/big`], settingsFor(peer.url))
   await terminal.shows('big  [############------------]  50%  1.0/2.0 MB')
   finish()
   expect(await terminal.ended).toBe(0)
@@ -84,12 +78,9 @@ test('`files put` shows the progress of an upload', async () => {
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  const args = [
-    'head -c 50000000 /dev/zero | "$@"',
-    'sh',
-    ...typed('files', 'put', '-s', 'sbx_a', '-', 'big'),
-  ]
-  const terminal = openTerminal(['sh', '-c', ...args], home.environment(env(url)))
+  const put = [process.execPath, clientPath, 'files', 'put', '-', 'big']
+  const command = ['sh', '-c', 'head -c 50000000 /dev/zero | "$@"', 'sh', ...put]
+  const terminal = openTerminal(command, home.environment(settingsFor(url)))
   await terminal.shows(' MB')
   read()
   expect(await terminal.ended).toBe(0)

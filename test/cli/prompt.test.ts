@@ -2,13 +2,12 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { expect, test } from 'vitest'
-import { clientPath, Home } from './client.ts'
+import { clientPath, Home, settingsFor } from './client.ts'
 import { startPeer } from './peer.ts'
 import { openScreen } from './screen.ts'
 import { openTerminal } from './terminal.ts'
 
 const password = 'correct horse battery'
-const client = (...args: string[]) => [process.execPath, clientPath, ...args]
 
 test('the test terminal echoes input unless a program turns echo off', async () => {
   using home = new Home()
@@ -30,11 +29,9 @@ test.each([
   'the command %s prompts for email and password and never echoes the password',
   async (_, args, questions) => {
     using home = new Home()
-    const terminal = openTerminal(client(...args), home.environment())
+    const terminal = home.open(args)
     await terminal.shows('Email')
-    terminal.type('alice\r')
-    await terminal.shows('is not an email address')
-    terminal.type('@example.com\r')
+    terminal.type('alice@example.com\r')
     for (const question of questions) {
       await terminal.shows(question)
       // Ctrl-T would show the password in the library's prompt.
@@ -54,7 +51,7 @@ test.each([
   ['ctrl-d', '\u0004'],
 ])('pressing %s at a prompt makes the client exit with 130', async (_, key) => {
   using home = new Home()
-  const terminal = openTerminal(client('signup', '--url', 'http://127.0.0.1:1'), home.environment())
+  const terminal = home.open(['signup', '--url', 'http://127.0.0.1:1'])
   await terminal.shows('Email')
   terminal.type(key)
   expect(await terminal.ended).toBe(130)
@@ -64,7 +61,7 @@ test.each([
 test('`signup` prompts again after an invalid email, a short password or mismatched passwords', async () => {
   await using peer = await startPeer((_, response) => response.writeHead(500).end())
   using home = new Home()
-  const terminal = openTerminal(client('signup', '--url', peer.url), home.environment())
+  const terminal = home.open(['signup', '--url', peer.url])
   await terminal.shows('Email')
   terminal.type('alice\r')
   await terminal.shows('is not an email address')
@@ -89,6 +86,17 @@ test('`signup` prompts again after an invalid email, a short password or mismatc
   expect(peer.asked).toEqual([])
 })
 
+/** A service with these keys. The client uses the key `current`. */
+const startKeys = (data: object[], current: string) =>
+  startPeer(({ url = '', method }, response) => {
+    if (method === 'DELETE') return response.writeHead(204).end()
+    const page = { data, next_cursor: null }
+    const account = { api_key: { id: current } }
+    const answer =
+      url === '/v1/account' ? account : url.startsWith('/v1/api-keys') ? page : { token: 'a.b.c' }
+    response.end(JSON.stringify(answer))
+  })
+
 test.each([
   [80, ['ID', 'NAME', 'SCOPE', 'KEY', 'EXPIRES']],
   [120, ['ID', 'NAME', 'SCOPE', 'KEY', 'CREATED', 'LAST USED', 'EXPIRES']],
@@ -108,16 +116,11 @@ test.each([
     last_used_at,
     expires_at,
   }))
-  await using peer = await startPeer(({ url = '' }, response) => {
-    const page = { data, next_cursor: null }
-    const account = { api_key: { id: ids[1] } }
-    const answer =
-      url === '/v1/account' ? account : url.startsWith('/v1/api-keys') ? page : { token: 'a.b.c' }
-    response.end(JSON.stringify(answer))
-  })
+  await using peer = await startKeys(data, ids[1]!)
   using home = new Home()
-  const given = ['--url', peer.url, '--api-key', 'sandlot_live_x', '--email', 'a@example.com']
-  using screen = openScreen(client('keys', 'ls', ...given), home.environment(), { columns })
+  const env = home.environment(settingsFor(peer.url))
+  const args = ['keys', 'ls', '--email', 'a@example.com']
+  using screen = openScreen([process.execPath, clientPath, ...args], env, { columns })
   await screen.shows('Password')
   screen.type(`${password}\r`)
   await screen.shows(ids[2]!)
@@ -134,32 +137,12 @@ test.each([
 })
 
 test('`keys rm` asks for confirmation before it revokes the current key', async () => {
-  const key = (id: string) => ({
-    id,
-    name: 'k',
-    scope: 'full',
-    last_four: 'xxxx',
-    created_at: '',
-    last_used_at: null,
-    expires_at: null,
-  })
-  await using peer = await startPeer(({ url = '', method }, response) => {
-    if (method === 'DELETE') return response.writeHead(204).end()
-    const list = { data: [key('key_b'), key('key_a')], next_cursor: null }
-    response.end(
-      JSON.stringify(
-        url === '/v1/account'
-          ? { api_key: key('key_a') }
-          : url.startsWith('/v1/api-keys')
-            ? list
-            : { token: 'a.b.c' },
-      ),
-    )
-  })
+  const rest = { name: 'k', scope: 'full', last_four: 'xxxx', created_at: '' }
+  const key = (id: string) => ({ id, ...rest, last_used_at: null, expires_at: null })
+  await using peer = await startKeys([key('key_b'), key('key_a')], 'key_a')
   using home = new Home()
-  const given = ['--url', peer.url, '--api-key', 'sandlot_live_x', '--email', 'a@example.com']
   const run = async (...words: string[]) => {
-    const terminal = openTerminal(client('keys', ...words, ...given), home.environment())
+    const terminal = home.open(['keys', ...words, '--email', 'a@example.com'], settingsFor(peer.url))
     await terminal.shows('Password')
     terminal.type(`${password}\r`)
     return terminal
@@ -174,9 +157,8 @@ test('`keys rm` asks for confirmation before it revokes the current key', async 
   await asked.shows('Nothing was revoked.')
   expect(await asked.ended).toBe(1)
   expect(await (await run('rm', 'key_b')).ended).toBe(0)
-  expect(peer.asked.filter(({ line }) => line.startsWith('DELETE')).map(({ line }) => line)).toEqual([
-    'DELETE /v1/api-keys/key_b',
-  ])
+  const deleted = peer.asked.map(({ line }) => line).filter((line) => line.startsWith('DELETE'))
+  expect(deleted).toEqual(['DELETE /v1/api-keys/key_b'])
 })
 
 test.each([
@@ -187,11 +169,8 @@ test.each([
   const session = { id: 'sbx_a', name, state: 'active', ready_at: '', expires_at: '2100-01-01T00:00:00Z' }
   await using peer = await startPeer((_, response) => response.end(JSON.stringify(session)))
   using home = new Home()
-  const env = home.environment({ npm_command: 'exec', PATH: '/usr/bin:/bin' })
-  const terminal = openTerminal(
-    client('session', 'create', '--url', peer.url, '--api-key', 'sandlot_live_x'),
-    env,
-  )
+  const env = settingsFor(peer.url, { npm_command: 'exec', PATH: '/usr/bin:/bin' })
+  const terminal = home.open(['session', 'create'], env)
   await terminal.shows(`Next: npx sandlot exec${which} -- uname -a`)
   expect(await terminal.ended).toBe(0)
 })
@@ -219,7 +198,7 @@ test.each(confirmations)(
     using home = new Home()
     const args = [...words, '--url', service.url, '--api-key', 'sandlot_live_x']
     const deleted = () => service.asked.filter(({ line }) => line.startsWith('DELETE'))
-    const terminal = openTerminal(client(...args), home.environment())
+    const terminal = home.open(args)
     await terminal.shows(question)
     terminal.type('\r')
     expect(await terminal.ended).toBe(1)
@@ -238,15 +217,12 @@ test('`session rm` does not ask for confirmation if the session is given by id o
     const args = ['session', 'rm', ...words, '--url', service.url, '--api-key', 'sandlot_live_x']
     expect(await home.run(args)).toMatchObject({ code: 0, stdout: 'sbx_a\n' })
   }
-  expect(service.asked.map(({ line }) => line)).toEqual([
-    'DELETE /v1/sandboxes/sbx_a',
-    'DELETE /v1/sandboxes/sbx_a',
-  ])
+  expect(service.asked.map(({ line }) => line)).toEqual(Array(2).fill('DELETE /v1/sandboxes/sbx_a'))
 })
 
 test('`config set-key` without an argument prompts for the key without echoing it', async () => {
   using home = new Home()
-  const terminal = openTerminal(client('config', 'set-key'), home.environment())
+  const terminal = home.open(['config', 'set-key'])
   await terminal.shows('API key')
   terminal.type(`sandlot_live_abc${'x'.repeat(42)}mnop\r`)
   expect(await terminal.ended).toBe(0)
@@ -254,14 +230,18 @@ test('`config set-key` without an argument prompts for the key without echoing i
   expect((await home.run(['config', 'show', '--json'])).json().api_key.value).toBe('…mnop')
 })
 
+/** A service that accepts every signup and login. */
+const startAccounts = () =>
+  startPeer(({ url }, response) => {
+    const session = { account: { id: 'acc_a', email: 'a@example.com' }, token: 'a.b.c', expires_in: 900 }
+    const key = { id: 'key_a', key: `sandlot_live_${'x'.repeat(49)}`, last_four: 'xxxx' }
+    response.writeHead(201).end(JSON.stringify(url === '/v1/api-keys' ? key : session))
+  })
+
 test('`login` shows when the login session expires', async () => {
-  const session = { account: { id: 'acc_a', email: 'a@example.com' }, token: 'a.b.c', expires_in: 900 }
-  const key = { id: 'key_a', key: `sandlot_live_${'x'.repeat(49)}`, last_four: 'xxxx' }
-  await using peer = await startPeer(({ url }, response) =>
-    response.end(JSON.stringify(url === '/v1/api-keys' ? key : session)),
-  )
+  await using peer = await startAccounts()
   using home = new Home()
-  const terminal = openTerminal(client('login', '--url', peer.url), home.environment())
+  const terminal = home.open(['login', '--url', peer.url])
   for (const [question, answer] of [
     ['Email', 'a@example.com'],
     ['Password', password],
@@ -279,18 +259,13 @@ test.each([
   ['through npx', { npm_command: 'exec' }, 'Next: npx sandlot session create'],
   ['by its path', {}, `Next: node ${clientPath} session create`],
 ])('`signup` suggests a command that works when the client is started %s', async (how, more, next) => {
-  const session = { account: { id: 'acc_a', email: 'a@example.com' }, token: 'a.b.c', expires_in: 900 }
-  const key = { id: 'key_a', key: `sandlot_live_${'x'.repeat(49)}`, last_four: 'xxxx' }
-  await using peer = await startPeer(({ url }, response) =>
-    response.writeHead(201).end(JSON.stringify(url === '/v1/api-keys' ? key : session)),
-  )
+  await using peer = await startAccounts()
   using home = new Home()
   const bin = join(home.folder, 'bin')
   mkdirSync(bin)
   if (how === 'from the PATH') writeFileSync(join(bin, 'sandlot'), '')
-  const env = home.environment({ ...more, PATH: `${bin}:/usr/bin:/bin` })
-  const args = ['--email', 'a@example.com', '--password', password]
-  const terminal = openTerminal(client('signup', '--url', peer.url, ...args), env)
+  const args = ['--url', peer.url, '--email', 'a@example.com', '--password', password]
+  const terminal = home.open(['signup', ...args], { ...more, PATH: `${bin}:/usr/bin:/bin` })
   await terminal.shows(next)
   if (how !== 'from the PATH') await terminal.shows('npm install -g ./cli')
   expect(await terminal.ended).toBe(0)

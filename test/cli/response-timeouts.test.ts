@@ -1,32 +1,21 @@
 import { expect, test } from 'vitest'
 import { createApi } from '../../cli/core/api.ts'
 import { Settings } from '../../cli/core/settings.ts'
-import { clientPath, Home } from './client.ts'
+import { Home, settingsFor } from './client.ts'
 import { startPeer } from './peer.ts'
-import { openTerminal } from './terminal.ts'
-
-const key = 'sandlot_live_x'
 
 test('a request that times out is not retried, even if a retry would be safe', async () => {
   await using silent = await startPeer(() => {})
-  const api = createApi(new Settings({ url: silent.url, apiKey: key }, {}))
+  const api = createApi(new Settings({}, settingsFor(silent.url)))
   const error = await api.call('getAccount', { timeoutMs: 400 }).catch((thrown) => thrown)
   expect(error).toMatchObject({ code: 'network', message: expect.stringContaining('no reply within 1 s') })
   expect(silent.asked).toHaveLength(1)
 })
 
-test('the client retries after a broken connection', async () => {
-  await using broken = await startPeer(({ socket }) => socket.destroy())
-  const api = createApi(new Settings({ url: broken.url, apiKey: key }, {}))
-  await api.call('getAccount', {}).catch(() => {})
-  expect(broken.asked).toHaveLength(3)
-})
-
 test('on a terminal, the client reports that the service has not responded for several seconds', async () => {
   await using silent = await startPeer(() => {})
   using home = new Home()
-  const env = home.environment({ SANDLOT_URL: silent.url, SANDLOT_API_KEY: key })
-  const terminal = openTerminal([process.execPath, clientPath, 'whoami'], env)
+  const terminal = home.open(['whoami'], settingsFor(silent.url))
   await terminal.shows(`${silent.url} has not replied yet. Waiting up to 30 s.`)
   terminal.type('\u0003')
   expect(await terminal.ended).toBe(130)
@@ -46,8 +35,7 @@ const limited = (times: number, seconds: number) => {
 test('if Retry-After is short, the client prints a note, waits and retries', async () => {
   await using peer = await limited(1, 1)
   using home = new Home()
-  const env = { SANDLOT_URL: peer.url, SANDLOT_API_KEY: key }
-  const ran = await home.run(['files', 'glob', '*', '-s', 'sbx_a'], { env })
+  const ran = await home.run(['files', 'glob', '*'], { env: settingsFor(peer.url) })
   expect(ran).toMatchObject({ code: 0, stdout: '' })
   expect(ran.stderr).toMatch(/^sandlot: At most 5 .*\nWaiting up to 1 s\.\n$/)
 })
@@ -55,8 +43,7 @@ test('if Retry-After is short, the client prints a note, waits and retries', asy
 test('if Retry-After is long, the client exits without waiting and prints the retry time once', async () => {
   await using peer = await limited(9, 60)
   using home = new Home()
-  const env = { SANDLOT_URL: peer.url, SANDLOT_API_KEY: key }
-  const { code, stderr } = await home.run(['whoami'], { env })
+  const { code, stderr } = await home.run(['whoami'], { env: settingsFor(peer.url) })
   expect(code).toBe(7)
   expect(stderr.match(/Try again in/g)).toHaveLength(1)
   expect(peer.asked).toHaveLength(1)

@@ -2,8 +2,6 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { shareWorld } from '../support/shared.ts'
-import { clientPath } from './client.ts'
-import { openTerminal } from './terminal.ts'
 import { makeUsers, shareSession } from './users.ts'
 
 const world = shareWorld()
@@ -15,8 +13,7 @@ test.each([2, -2])(
     const clock = join(user.home.folder, `clock${hours}.cjs`)
     writeFileSync(clock, `const now = Date.now; Date.now = () => now() + ${hours} * 3_600_000`)
     const show = async (args: string[]) => {
-      const env = user.home.environment({ NODE_OPTIONS: `--require ${clock}` })
-      const terminal = openTerminal([process.execPath, clientPath, ...args], env)
+      const terminal = user.home.open(args, { NODE_OPTIONS: `--require ${clock}` })
       expect(await terminal.ended).toBe(0)
       return terminal.screen()
     }

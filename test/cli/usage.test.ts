@@ -1,9 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { clientPath, Home } from './client.ts'
+import { clientPath, Home, settingsFor } from './client.ts'
 
-const configured = { SANDLOT_URL: 'http://127.0.0.1:1', SANDLOT_API_KEY: 'sandlot_live_x' }
+const configured = settingsFor('http://127.0.0.1:1')
 
 test('sandlot without a command prints help to stderr and exits with 2', async () => {
   using home = new Home()
@@ -91,23 +91,12 @@ describe('invalid usage', () => {
   )
 })
 
-test('a command without a base address exits with 2 and shows how to set it', async () => {
+test.each([
+  ['a base address', {}, 2, 'sandlot signup --url URL'],
+  ['an API key', { SANDLOT_URL: 'http://127.0.0.1:1' }, 4, 'sandlot signup'],
+])('a command without %s exits with an error that names the command to run', async (_, env, code, hint) => {
   using home = new Home()
-  const { code, stderr } = await home.run(['whoami'])
-  expect(code).toBe(2)
-  expect(stderr).toContain('sandlot signup --url URL')
-})
-
-test('a command without an API key exits with 4 and shows how to get one', async () => {
-  using home = new Home()
-  const { code, stderr } = await home.run(['whoami'], { env: { SANDLOT_URL: 'http://127.0.0.1:1' } })
-  expect(code).toBe(4)
-  expect(stderr).toContain('sandlot signup')
-})
-
-test('--json is accepted before the command', async () => {
-  using home = new Home()
-  expect((await home.run(['--json', 'whoami'])).json().error.code).toBe('no_address')
+  expect(await home.run(['whoami'], { env })).toMatchObject({ code, stderr: expect.stringContaining(hint) })
 })
 
 test('with --json, a failure prints one JSON object on stdout and the message on stderr', async () => {

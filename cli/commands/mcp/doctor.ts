@@ -5,8 +5,16 @@ import { CliError, exitCodes } from '../../core/errors.ts'
 import type { Output } from '../../core/output.ts'
 import { connect } from '../../mcp/connection.ts'
 import { examine, type Peer, reachPeer, startPeer } from '../../mcp/doctor.ts'
-import { fileOf, findSpots, findTarget, read, type Spot } from '../../mcp/entries.ts'
-import { commandLine, isAsInitWrites, launchOf } from '../../mcp/launch.ts'
+import {
+  commandLine,
+  fileOf,
+  findSpots,
+  findTarget,
+  isAsInitWrites,
+  launchOf,
+  read,
+  type Spot,
+} from '../../mcp/entries.ts'
 import { scopes, type TargetScope, targets } from '../../mcp/targets.ts'
 
 interface Options {

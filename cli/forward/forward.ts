@@ -1,14 +1,41 @@
-/** Forwards local ports. Each local connection uses its own WebSocket. */
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { carryPort, portCloseCodes, sendEof } from '../../shared/contract/port-stream.ts'
+import { shellWord } from '../../shared/contract/shell-words.ts'
 import type { Api } from '../core/api.ts'
 import { CliError, describeError } from '../core/errors.ts'
 import { openWebSocket } from '../core/websocket.ts'
-import type { ForwardedPort } from './ports.ts'
 
-/** Local address to listen on, which other machines cannot reach. */
+/** Other machines cannot reach the forwarded ports. */
 const host = '127.0.0.1'
+const maxPort = 65_535
+/** A failed connection triggers a poll immediately. */
+const pollMs = 5_000
+
+interface ForwardedPort {
+  /** 0 selects any free port. */
+  local: number
+  remote: number
+}
+
+/** Parses `3000`, `8080:3000` or `:3000`. @throws {CliError} `usage` */
+export function readPort(text: string, _: number, all: string[]): ForwardedPort {
+  const [, local, remote] = /^(?:(\d*):)?(\d+)$/.exec(text) ?? []
+  const ports = { local: Number(local ?? remote), remote: Number(remote) }
+  if (remote !== undefined && ports.remote >= 1 && ports.remote <= maxPort && ports.local <= maxPort)
+    return ports
+  const message = `${JSON.stringify(text)} is not PORT or LOCAL:PORT, with ports from 1 to ${maxPort}.`
+  throw new CliError('usage', message, { hint: hintFor(text, all) })
+}
+
+/** Suggests --session if the user typed a session name before the port, as with kubectl. */
+function hintFor(text: string, all: string[]): string {
+  const port = all.find((each) => /^(?:\d*:)?\d+$/.test(each))
+  if (port !== undefined && !/[\d:]/.test(text[0]!))
+    return `\`sandlot forward --session ${shellWord(text)} ${port}\` forwards to a port of the session ${shellWord(text)}.`
+  return '`sandlot forward 8080:3000` forwards local port 8080 to port 3000 of the session.'
+}
 
 interface Forwarding {
   api: Api
@@ -22,7 +49,7 @@ interface Listening extends ForwardedPort {
   close(): void
 }
 
-/** @throws {CliError} `failed` if the port cannot be used */
+/** Uses one WebSocket for each local connection. @throws {CliError} `failed` if the port cannot be used */
 export async function listen({ local, remote }: ForwardedPort, forwarding: Forwarding): Promise<Listening> {
   const open = new Set<Socket>()
   const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (connection) => {
@@ -74,3 +101,34 @@ function cannotListen({ local, remote }: ForwardedPort, { code, message }: NodeJ
     hint: `\`sandlot forward :${remote}\` picks a free port, and \`sandlot forward LOCAL:${remote}\` uses the port LOCAL.`,
   })
 }
+
+/**
+ * @param onPause receives a function that triggers the next poll
+ * @throws {CliError} when the session has ended or is not accessible
+ */
+export async function waitUntilDestroyed(
+  api: Api,
+  id: string,
+  onPause: (poll: () => void) => void,
+): Promise<never> {
+  for (;;) {
+    await assertActive(api, id)
+    const pause = new AbortController()
+    onPause(() => pause.abort())
+    await sleep(pollMs, undefined, { signal: pause.signal }).catch(() => {})
+  }
+}
+
+async function assertActive(api: Api, id: string): Promise<void> {
+  const session = await api.call('getSandbox', { params: { id } }).catch((error) => {
+    // These failures may be temporary.
+    if (error instanceof CliError && temporary.has(error.code)) return undefined
+    throw error
+  })
+  if (!session?.destroyed_at) return
+  throw new CliError('sandbox_destroyed', `The session has ended (${session.destroy_reason}).`, {
+    hint: '`sandlot session create` creates a new session.',
+  })
+}
+
+const temporary = new Set(['network', 'unavailable', 'rate_limited', 'unexpected_answer', 'internal_error'])
