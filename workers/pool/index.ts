@@ -53,32 +53,33 @@ export async function keepPool(worker: WarmPodsContext, signal: AbortSignal): Pr
     }
   }
 
-  async function updatePool(): Promise<WarmPod[]> {
+  /** Returns false if no pool is configured and no warm pod is left. */
+  async function updatePool(): Promise<boolean> {
     const rows = await findWarmPods(db)
     for (const { name, uid } of rows) if (uid && slotOwner.owns(name)) slots.prepare(name, { name, uid })
-    if (rows.length === 0 && settings.pools.size === 0) return rows
+    if (rows.length === 0 && settings.pools.size === 0) return false
     if (!(await isNewest())) {
       // The metrics are summed over all workers, so only the newest worker may report the pool.
       metrics.poolPods.reset()
-      return rows
+      return true
     }
     const decided = await decider.decide()
     if (decided && decided.remove.length > 0) worker.reach('pool: the row is deleted, its pod is not')
     for (const { name } of decided?.remove ?? []) begin(name, () => removePod(worker, { name }))
     for (const row of [...(decided?.added ?? []), ...(decided?.resume ?? [])])
       begin(row.name, () => make(row))
-    return rows
+    return true
   }
 
   while (!signal.aborted) {
-    let isEmpty = false
+    let hasPool = true
     pause = new AbortController()
     try {
-      isEmpty = (await updatePool()).length === 0 && settings.pools.size === 0
+      hasPool = await updatePool()
     } catch (error) {
       log.warn({ err: error }, 'the warm pool could not be updated; it will be retried')
     }
-    const ms = isEmpty ? settings.reconcileIntervalSeconds * 1000 : readIntervalMs
+    const ms = hasPool ? readIntervalMs : settings.reconcileIntervalSeconds * 1000
     await sleep(ms, undefined, { signal: pause.signal }).catch(() => {})
   }
   await Promise.all(running.values())

@@ -88,13 +88,13 @@ interface Status {
 }
 
 class AgentProcess implements Process {
-  readonly opened: Promise<void>
-  readonly ended: Promise<ProcessExit>
   readonly stdin: Socket
   readonly stdout: Socket
   readonly stderr: Socket
   private readonly opening = Promise.withResolvers<void>()
   private readonly ending = Promise.withResolvers<ProcessExit>()
+  readonly opened = this.opening.promise
+  readonly ended = this.ending.promise
   private stage: 'starting' | 'running' | 'finished' = 'starting'
   private readonly status: Buffer[] = []
   private statusBytes = 0
@@ -103,8 +103,6 @@ class AgentProcess implements Process {
     this.stdin = main
     this.stdout = stdout
     this.stderr = stderr
-    this.opened = this.opening.promise
-    this.ended = this.ending.promise
     let why = 'the sandbox closed the connection'
     main.on('error', (error) => {
       why = error.message
