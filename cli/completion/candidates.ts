@@ -13,11 +13,7 @@ export interface Completion {
  * @param words the words before the current word, without the program
  * @param current the current word up to the cursor
  */
-export async function complete(
-  commands: CommandTree,
-  words: string[],
-  current: string,
-): Promise<Completion> {
+export async function complete(commands: CommandTree, words: string[], current: string): Promise<Completion> {
   const line = await readLine(commands, words)
   const completion = await findCandidates(line, current)
   const fits = ({ value }: Candidate) => value.startsWith(current)

@@ -5,7 +5,9 @@ import { globalGroup } from './command.ts'
 export function formatHelp(command: Command, helper: Help): string {
   const isProgram = command.parent === null
   const options = helper.visibleOptions(command)
-  const last = isProgram ? options : options.filter(({ helpGroupHeading }) => helpGroupHeading === globalGroup)
+  const last = isProgram
+    ? options
+    : options.filter(({ helpGroupHeading }) => helpGroupHeading === globalGroup)
   const own: Help = Object.assign(Object.create(helper), {
     visibleOptions: () => options.filter((option) => !last.includes(option)),
   })

@@ -96,17 +96,15 @@ export async function open(url: URL, options: RequestOptions): Promise<ClientReq
 }
 
 /** Resolves when the response arrives, even if the body has not been sent completely. */
-export async function send(request: ClientRequest, body: Body): Promise<IncomingMessage> {
-  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
-  // Never removed, because an error without a listener would end the process.
-  request.on('error', reject)
-  request.on('response', resolve)
-  if (typeof body === 'object') {
-    const { pipeline } = await import('node:stream/promises')
-    pipeline(body, request).catch(reject)
-  } else request.end(body)
-  return await promise
-}
+export const send = (request: ClientRequest, body: Body): Promise<IncomingMessage> =>
+  new Promise((resolve, reject) => {
+    // Never removed, because an error without a listener would end the process.
+    request.on('error', reject)
+    request.on('response', resolve)
+    if (typeof body === 'object')
+      import('node:stream/promises').then(({ pipeline }) => pipeline(body, request)).catch(reject)
+    else request.end(body)
+  })
 
 const timeout = (milliseconds: number) =>
   Object.assign(new Error(`no reply within ${Math.ceil(milliseconds / 1000)} s`), { code: 'ETIMEDOUT' })

@@ -51,7 +51,9 @@ test('--json=PATH prints a nested field of an object or of each list entry', asy
 test('--json rejects an unknown field before sending any request', async () => {
   using home = new Home()
   await using peer = await answerAccount()
-  const { code, json, stderr } = await home.run(['whoami', '--json=email,mail'], { env: settingsFor(peer.url) })
+  const { code, json, stderr } = await home.run(['whoami', '--json=email,mail'], {
+    env: settingsFor(peer.url),
+  })
   expect(code).toBe(2)
   expect(json().error).toMatchObject({ code: 'usage', exit_code: 2 })
   expect(json().error.fields).toContain('email')

@@ -4,8 +4,9 @@ import { parse } from 'smol-toml'
 import { expect, test } from 'vitest'
 import { readAddress } from '../../cli/core/address.ts'
 import { isSameService, keyIn } from '../../cli/core/saved-keys.ts'
-import { Home } from './client.ts'
+import { clientPath, Home } from './client.ts'
 import { startPeer } from './peer.ts'
+import { openScreen } from './screen.ts'
 
 const key = (end: string) => `sandlot_live_${'x'.repeat(45)}${end}`
 const saved = (home: Home) => parse(readFileSync(home.configFile, 'utf8'))
@@ -188,11 +189,11 @@ test('`doctor` and `config show` print the address of each saved key', async () 
 
 test('the picker prompts for a key if no key is saved for the address', async () => {
   await using at = await startPeers()
-  const picker = at.home.open([], { SANDLOT_URL: at.other.url })
-  await picker.shows('Paste an API key')
+  const env = at.home.environment({ SANDLOT_URL: at.other.url })
+  using screen = openScreen([process.execPath, clientPath], env)
+  await screen.shows('Paste an API key')
+  await screen.shows('No API key is saved for')
   expect(at.keysAt(at.other).filter(Boolean)).toEqual([])
-  picker.type('\u0003')
-  await picker.ended
 })
 
 test.each([

@@ -1,11 +1,10 @@
-import { once } from 'node:events'
-import { createServer, connect as openSocket, type Socket } from 'node:net'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { describe, expect, test } from 'vitest'
 import { tools } from '../../shared/contract/mcp.ts'
 import { type McpVersion, mcpVersions, pinnedClient } from '../support/mcp.ts'
 import { shareWorld } from '../support/shared.ts'
 import { clientPath, type Home } from './client.ts'
+import { openLine } from './line.ts'
 import { makeUsers } from './users.ts'
 
 const world = shareWorld({ apis: 2 })
@@ -14,8 +13,8 @@ const { newUser } = makeUsers(world)
 async function connect(home: Home, version: McpVersion, env: Record<string, string> = {}) {
   const client = pinnedClient(version)
   const args = [clientPath, 'mcp', 'serve']
-  const environment = { ...home.environment(), ...env } as Record<string, string>
-  await client.connect(new StdioClientTransport({ command: process.execPath, args, env: environment }))
+  const transport = { command: process.execPath, args, env: home.environment(env) }
+  await client.connect(new StdioClientTransport(transport))
   const use = async (name: string, args: object, options = {}) => {
     const result = await client.callTool({ name, arguments: { ...args } }, options)
     expect(result.isError, JSON.stringify(result.content)).toBeFalsy()
@@ -56,29 +55,16 @@ describe.concurrent.each(mcpVersions)('a client with protocol version %s', (vers
 
 test("an MCP client can resume its command's stream after the connection breaks", async () => {
   using user = await newUser()
-  const open = new Set<Socket>()
-  const { port } = new URL(world.url())
-  const between = createServer((socket) => {
-    const there = openSocket(Number(port))
-    for (const end of [socket, there]) {
-      open.add(end)
-      end.on('error', () => {})
-    }
-    socket.pipe(there).pipe(socket)
-  }).listen(0, '127.0.0.1')
-  await once(between, 'listening')
-  const at = between.address() as { port: number }
-  const env = user.home.through(`http://127.0.0.1:${at.port}`)
-  const { client, use } = await connect(user.home, '2025-11-25', env)
+  await using line = await openLine(world.url())
+  const { client, use } = await connect(user.home, '2025-11-25', user.home.through(line.url))
   const { id: session_id } = await use('session_create', {})
   const command = 'echo ran >> ran; until [ -e go ]; do sleep 0.05; done; cat ran'
   const answer = use('exec', { session_id, command })
   const hasRun = async () => (await use('exec', { session_id, command: 'cat ran 2>/dev/null' })).stdout !== ''
   await world.eventually(hasRun, 10_000)
-  for (const end of open) end.destroy()
+  line.cut()
   await use('exec', { session_id, command: 'touch go' })
   expect(await answer).toMatchObject({ status: 'exited', stdout: 'ran\n' })
   await use('session_destroy', { session_id })
   await client.close()
-  between.close()
 })

@@ -153,7 +153,9 @@ test('the client sends nothing to a server with an untrusted certificate', async
 test('the client reports that a server does not use TLS', async () => {
   using home = new Home()
   await using peer = await startPeer((_, response) => response.end())
-  const { code, stderr } = await home.run(['whoami'], { env: settingsFor(peer.url.replace('http:', 'https:')) })
+  const { code, stderr } = await home.run(['whoami'], {
+    env: settingsFor(peer.url.replace('http:', 'https:')),
+  })
   expect(code).toBe(8)
   expect(stderr).toContain('does not support TLS')
 })

@@ -40,7 +40,12 @@ test('settings take precedence in this order: flag, --profile, environment, SAND
     api_key: { value: `…${last}`, source: keySource },
   })
   const profiles = ['work', 'bare']
-  const work = { ...settings('https://work.example', 'work', `${file} [profiles.work]`), file, profile: 'work', profiles }
+  const work = {
+    ...settings('https://work.example', 'work', `${file} [profiles.work]`),
+    file,
+    profile: 'work',
+    profiles,
+  }
   const environment = {
     ...settings('https://environment.example', 'envi', 'SANDLOT_URL', 'SANDLOT_API_KEY'),
     session: { value: 'sbx_e', source: 'SANDLOT_SESSION' },
@@ -55,7 +60,13 @@ test('settings take precedence in this order: flag, --profile, environment, SAND
   expect(await at.show([], { ...env, ...named })).toEqual({ ...work, ...environment })
   expect(await at.show([], named)).toEqual({ ...work, session: null })
   expect(await at.show(['--profile', 'bare'], named)).toMatchObject({ profile: 'bare' })
-  const top = { ...settings('https://top.example', 'topp', file), session: null, file, profile: null, profiles }
+  const top = {
+    ...settings('https://top.example', 'topp', file),
+    session: null,
+    file,
+    profile: null,
+    profiles,
+  }
   expect(await at.show([])).toEqual(top)
   expect(await at.show([], { SANDLOT_URL: '' })).toEqual(top)
 })
