@@ -1,6 +1,5 @@
-import { changeForm, closeDialog, formOf, openPrompt } from './dialogs.ts'
+import { attempt, changeForm, closeDialog, errorText, formOf, openPrompt } from './dialogs.ts'
 import { field, historyOf, newForm } from './form.ts'
-import { attempt, errorText } from './notices.ts'
 import { runCommand } from './outputs.ts'
 import { requireActive } from './sessions.ts'
 import { nameInFront, sessionInFront } from './state.ts'
@@ -10,28 +9,30 @@ import type { Ui } from './ui.ts'
 /** Maximum number of commands in a session's history. */
 const maxRemembered = 100
 
-/**
- * Opens a prompt for a command. If no command can be run, the prompt still opens and shows the error, so that
- * typed keys do not act on the page.
- */
+/** If no command can be run, the prompt still opens, so that typed keys do not act on the page. */
 export function askCommand(ui: Ui): void {
   const state = ui.store.get()
   let id = sessionInFront(state)?.id
-  const mayRun = () => {
+  const refusal = () => {
     id ??= sessionInFront(ui.store.get())?.id
-    return requireActive(id === undefined ? undefined : ui.store.get().sessions?.get(id))
+    try {
+      requireActive(id === undefined ? undefined : ui.store.get().sessions?.get(id))
+      return undefined
+    } catch (error) {
+      return errorText(error)
+    }
   }
   const label = `${shorten(oneLine(nameInFront(state)), Math.max(6, state.size.columns - 30))} $`.trim()
   const line = field('command', label, { placeholder: 'a command for /bin/sh', keepsLines: true })
   const run = ({ command = '' }) => {
-    const error = refusalOf(mayRun)
+    const error = refusal()
     if (error !== undefined) return changeForm(ui, { ...formOf(ui.store.get())!, error })
     closeDialog(ui)
     if (command.trim() === '') return
     remember(ui, id!, command)
     attempt(ui, () => runCommand(ui, id!, command))
   }
-  const error = state.sessions && refusalOf(mayRun)
+  const error = state.sessions && refusal()
   const past = historyOf(state.ran.get(id ?? '') ?? [])
   openPrompt(ui, newForm('Run', [line], run, { enterWord: 'run', error, past }))
 }
@@ -39,13 +40,4 @@ export function askCommand(ui: Ui): void {
 function remember({ store }: Ui, id: string, command: string): void {
   const before = (store.get().ran.get(id) ?? []).filter((other) => other !== command)
   store.set(({ ran }) => ({ ran: new Map(ran).set(id, [...before, command].slice(-maxRemembered)) }))
-}
-
-function refusalOf(check: () => unknown): string | undefined {
-  try {
-    check()
-    return undefined
-  } catch (error) {
-    return errorText(error)
-  }
 }

@@ -1,12 +1,12 @@
-import { Box, Text } from 'ink'
-import { FieldLine } from './field-line.tsx'
+import { Box } from 'ink'
 import { hintOf } from './form.ts'
+import { FieldLine } from './form-view.tsx'
 import { applicableKeys } from './keys.ts'
-import { noticeLines } from './layout.ts'
+import { noticeLines, troubleRows } from './layout.ts'
 import { Line } from './line.tsx'
 import type { State } from './state.ts'
 import { oneLine } from './text.ts'
-import { TroubleLine } from './trouble-line.tsx'
+import { showAge, showClock } from './time.ts'
 
 export const Bottom = ({ state, now }: { state: State; now: number }) => {
   const { dialog, notice } = state
@@ -15,10 +15,10 @@ export const Bottom = ({ state, now }: { state: State; now: number }) => {
     <Box flexDirection="column" flexShrink={0}>
       <TroubleLine state={state} now={now} />
       {noticeLines(state).map((line, index) => (
-        <Text key={index} wrap="truncate" color={notice?.isError ? 'red' : 'green'}>
+        <Line key={index} color={notice?.isError ? 'red' : 'green'}>
           {index === 0 ? (notice?.isError ? '! ' : '· ') : '  '}
           {line}
-        </Text>
+        </Line>
       ))}
       {prompt?.error !== undefined && <Line color="red">! {oneLine(prompt.error)}</Line>}
       {prompt?.fields.map((field) => (
@@ -26,6 +26,27 @@ export const Bottom = ({ state, now }: { state: State; now: number }) => {
       ))}
       <Line dimColor>{prompt ? hintOf(prompt) : hintsFor(state)}</Line>
     </Box>
+  )
+}
+
+const TroubleLine = ({ state, now }: { state: State; now: number }) => {
+  const { trouble } = state
+  if (!trouble) return null
+  const age = showAge(now - trouble.since)
+  const [reason, ...below] = troubleRows(state)
+  return (
+    <>
+      <Line color="yellow">
+        ! {trouble.isUnavailable ? 'Service unavailable' : 'Refused'} since {showClock(trouble.since)} ({age}
+        ), retrying. {reason}
+      </Line>
+      {below.map((row, index) => (
+        <Line key={index} color="yellow">
+          {'  '}
+          {row}
+        </Line>
+      ))}
+    </>
   )
 }
 

@@ -1,8 +1,13 @@
-/** Returns the command lines equivalent to the picker's keys, or undefined if nothing is selected. */
-import { selectedRow } from './files.ts'
-import type { Row } from './folder.ts'
-import { isOpenTerminal, selectedCommand } from './outputs.ts'
-import { pageOf, type SessionPage, type State, sessionInFront } from './state.ts'
+/** Arguments of the command lines equivalent to the picker's keys. Undefined if nothing is selected. */
+import { type Row, selectedRow } from './folder.ts'
+import {
+  isOpenTerminal,
+  pageOf,
+  type SessionPage,
+  type State,
+  selectedCommand,
+  sessionInFront,
+} from './state.ts'
 
 export function pageArguments(state: State): string[] | undefined {
   const page = pageOf(state)
@@ -24,9 +29,7 @@ export function onSession(state: State, words: string[], rest: string[] = []): s
   return session && [...words, '-s', session.id, ...rest]
 }
 
-/**
- * Returns the arguments of `attach` for a running terminal, or of `exec` to run the selected command again.
- */
+/** Attaches to a running terminal. Runs other commands again. */
 export function rerunArguments(state: State): string[] | undefined {
   const command = selectedCommand(pageOf(state) as SessionPage)
   if (command && isOpenTerminal(command)) return onSession(state, ['attach'], [command.id])
@@ -35,10 +38,10 @@ export function rerunArguments(state: State): string[] | undefined {
 
 export function rowInFront(state: State): Row | undefined {
   const page = pageOf(state)
-  return page.at === 'session' ? selectedRow(page) : undefined
+  return page.at === 'session' ? selectedRow(page.folder) : undefined
 }
 
-/** False for names that are not UTF-8, because they cannot be passed as arguments. */
+/** A name that is not UTF-8 cannot be passed as an argument. */
 const isArgument = ({ entry }: Row): boolean => entry.name_base64 === undefined
 
 export function viewArguments(state: State): string[] | undefined {

@@ -1,25 +1,23 @@
-/** Creates the picker's state and services, without views. */
 import { createApi } from '../core/api.ts'
 import { chosenSession } from '../core/session.ts'
 import type { Settings } from '../core/settings.ts'
+import { errorText } from './dialogs.ts'
 import { openFirstRun } from './first-run.ts'
 import { watchLastCommands } from './last-commands.ts'
-import { errorText } from './notices.ts'
 import { startRefreshing } from './refresh.ts'
-import { firstState, keepSelection } from './state.ts'
-import { createStore } from './store.ts'
+import { createStore, firstState } from './state.ts'
 import type { Ui } from './ui.ts'
 
-export interface Terminal {
+interface Terminal {
   /** Suspends the picker's signal handlers while another program uses the terminal. */
-  leaveTo<T>(use: () => Promise<T>): Promise<T>
+  leaveTo(use: () => Promise<void>): Promise<void>
   write(sequence: string): void
   quit(code: number): void
 }
 
-/** Creates the picker, and sends the first requests before anything is drawn. */
+/** Creates the picker's state and services, and sends the first requests before anything is drawn. */
 export async function createUi(settings: Settings, terminal: Terminal): Promise<Ui> {
-  const store = createStore(firstState, keepSelection)
+  const store = createStore()
   let suspend = (use: () => Promise<void>) => use()
   const ui: Ui = {
     store,
@@ -45,7 +43,7 @@ export async function createUi(settings: Settings, terminal: Terminal): Promise<
           terminal.write(resetSequence(store.get().size.columns))
         }
       }),
-    signal: (sequence) => terminal.write(sequence),
+    write: terminal.write,
     quit(code = 0) {
       refreshing.stop()
       lastCommands.stop()
@@ -61,10 +59,7 @@ export async function createUi(settings: Settings, terminal: Terminal): Promise<
   return ui
 }
 
-/**
- * Returns a sequence that resets colors, the character set and the scroll region. Moves the cursor to column
- * 1, where Ink expects it.
- */
+/** Resets colors, character set and scroll region, and moves the cursor to column 1, where Ink expects it. */
 const resetSequence = (columns: number): string =>
   `\u001b[m\u001b(B\u000f\u001b7\u001b[r\u001b8${' '.repeat(Math.max(0, columns - 1))}\r`
 
@@ -75,10 +70,7 @@ async function readSettings({ store, settings }: Ui): Promise<void> {
 }
 
 /** Explains why the saved keys do not apply to this address. */
-async function explainMissingKey(
-  settings: Settings,
-  address: string | undefined,
-): Promise<string | undefined> {
+async function explainMissingKey(settings: Settings, address?: string): Promise<string | undefined> {
   if (address === undefined || (await settings.savedKeys()).length === 0) return undefined
   return settings.apiKey(address).then(() => undefined, errorText)
 }

@@ -5,17 +5,15 @@ import { oneLine } from './text.ts'
 import { showDuration } from './time.ts'
 
 export function describeDestroyed(session: Sandbox): string {
-  const [why, { destroy_detail }] = [describeDestroyReason(session), session]
+  const why = describeDestroyReason(session)
+  const { destroy_detail } = session
   return destroy_detail === null ? why : `${why} (${oneLine(destroy_detail)})`
 }
 
 type ExecOutcome = Pick<ExecSummary, 'status' | 'exit_code' | 'signal' | 'reason'>
 
 /** Returns a symbol and text for a status, so that the meaning does not depend on color. */
-export function describeStatus({ status, exit_code, signal, reason }: ExecOutcome): {
-  sign: string
-  text: string
-} {
+export function describeStatus({ status, exit_code, signal, reason }: ExecOutcome) {
   if (status === 'running') return { sign: '▸', text: 'running' }
   if (status === 'exited') return { sign: exit_code === 0 ? '✓' : '✗', text: `exit ${exit_code}` }
   if (status === 'timed_out') return { sign: '✗', text: 'timed out' }

@@ -1,20 +1,31 @@
+/** Notices and dialogs, shown over the open page. */
+import { describeError } from '../core/errors.ts'
 import type { Form } from './form.ts'
-import { errorText } from './notices.ts'
-import type { State } from './state.ts'
+import type { Dialog, State } from './state.ts'
 import type { Ui } from './ui.ts'
 
-export const openForm = ({ store }: Ui, form: Form): void =>
-  store.set({ dialog: { kind: 'form', form, isPrompt: false }, notice: undefined })
+export const showNotice = ({ store }: Ui, text: string): void =>
+  store.set({ notice: { text, isError: false } })
 
-export const openPrompt = ({ store }: Ui, form: Form): void =>
-  store.set({ dialog: { kind: 'form', form, isPrompt: true }, notice: undefined })
+export function showError({ store }: Ui, error: unknown): void {
+  store.set({ notice: { text: errorText(error), isError: true } })
+}
 
-export const openConfirm = ({ store }: Ui, question: string, onYes: () => void): void =>
-  store.set({ dialog: { kind: 'confirm', question, onYes }, notice: undefined })
+export function errorText(error: unknown): string {
+  const { message, hint, details } = describeError(error)
+  const request = typeof details.request_id === 'string' ? `(request ${details.request_id})` : undefined
+  return [message, hint, request].filter((part) => part !== undefined).join(' ')
+}
 
-/** Shows a message until Enter or Esc is pressed. All other keys are ignored. */
-export const showAndWait = ({ store }: Ui, text: string): void =>
-  store.set({ dialog: { kind: 'message', text }, notice: undefined })
+export function attempt(ui: Ui, action: () => Promise<void>): void {
+  action().catch((error) => showError(ui, error))
+}
+
+export const openDialog = ({ store }: Ui, dialog: Dialog): void => store.set({ dialog, notice: undefined })
+
+export const openForm = (ui: Ui, form: Form): void => openDialog(ui, { kind: 'form', form, isPrompt: false })
+
+export const openPrompt = (ui: Ui, form: Form): void => openDialog(ui, { kind: 'form', form, isPrompt: true })
 
 export const closeDialog = ({ store }: Ui): void => store.set({ dialog: undefined })
 

@@ -2,8 +2,8 @@ import { posix } from 'node:path'
 import { shellLine } from '../../shared/contract/shell-words.ts'
 import { changeByHand } from '../core/editor.ts'
 import { CliError } from '../core/errors.ts'
-import { type Folder, newFolder, type Row, rowsOf } from './folder.ts'
-import { attempt, showNotice } from './notices.ts'
+import { attempt, showNotice } from './dialogs.ts'
+import { type Folder, newFolder, type Row, selectedRow } from './folder.ts'
 import { pageFile } from './pager.ts'
 import { changePage, findPage } from './pages.ts'
 import { openSession } from './sessions.ts'
@@ -42,14 +42,9 @@ export function reloadFolder(ui: Ui): void {
   if (page) openFolder(ui, page, page.folder)
 }
 
-export function selectedRow({ folder }: SessionPage): Row | undefined {
-  const rows = rowsOf(folder)
-  return rows.find(({ key }) => key === folder.selected) ?? rows[0]
-}
-
 export function enter(ui: Ui) {
   const page = findPage(ui.store.get(), 'session')
-  const row = page && selectedRow(page)
+  const row = page && selectedRow(page.folder)
   if (!row) return
   const { entry, path } = row
   const open = () => openFolder(ui, page, newFolder(path))
@@ -82,16 +77,14 @@ export function leave(ui: Ui) {
   openFolder(ui, page, newFolder(posix.dirname(path), posix.basename(path)))
 }
 
-export function changeSelected(ui: Ui) {
+export function editSelected(ui: Ui) {
   const page = findPage(ui.store.get(), 'session')
-  const row = page && selectedRow(page)
-  if (row && row.entry.type !== 'directory') edit(ui, page.id, row)
-}
-
-function edit(ui: Ui, id: string, row: Row): void {
+  const row = page && selectedRow(page.folder)
+  if (!row || row.entry.type === 'directory') return
+  const { id } = page
+  const { path } = row
   attempt(ui, async () => {
     assertUtf8(id, row)
-    const { path } = row
     let isChanged = false
     await ui.handOver(async () => {
       isChanged = (await changeByHand({ api: ui.api, id, path, settings: ui.settings })) !== undefined

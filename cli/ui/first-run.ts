@@ -3,21 +3,19 @@ import { readAddress } from '../core/address.ts'
 import { createApi } from '../core/api.ts'
 import { noAccount, readKey, Settings } from '../core/settings.ts'
 import { signUp } from '../core/sign-up.ts'
-import { closeDialog, formOf, openForm, whileBusy } from './dialogs.ts'
+import { closeDialog, formOf, openForm, showNotice, whileBusy } from './dialogs.ts'
 import { type Form, field, newForm } from './form.ts'
-import { showNotice } from './notices.ts'
 import { changeOpen, findPage, newPageId } from './pages.ts'
 import type { FirstRunPage } from './state.ts'
 import type { Ui } from './ui.ts'
 
-/** @param why the reason to show, if settings already exist */
-export function openFirstRun(ui: Ui, why?: string): void {
+export function openFirstRun(ui: Ui, error?: string): void {
   const address = ui.store.get().address ?? ''
   const page: FirstRunPage = { at: 'first-run', pageId: newPageId(), step: 'address', address, method: 0 }
   ui.store.set({ pages: [page], dialog: undefined, opening: undefined, trouble: undefined })
   if (address === '') askAddress(ui)
   else go(ui, { step: 'method' })
-  if (why !== undefined) ui.store.set({ notice: { text: why, isError: true } })
+  if (error !== undefined) ui.store.set({ notice: { text: error, isError: true } })
 }
 
 export const methods = [

@@ -28,3 +28,8 @@ export const rowsOf = ({ path, entries = [] }: Folder): Row[] =>
   entries
     .toSorted((a, b) => Number(b.type === 'directory') - Number(a.type === 'directory'))
     .map((entry) => ({ entry, key: entry.name_base64 ?? entry.name, path: posix.join(path, entry.name) }))
+
+export function selectedRow(folder: Folder): Row | undefined {
+  const rows = rowsOf(folder)
+  return rows.find(({ key }) => key === folder.selected) ?? rows[0]
+}

@@ -1,5 +1,4 @@
-/** The picker's keys, used for key handling, help, hints and equivalent commands. */
-
+/** The picker's keys, for key handling, help, hints and equivalent command lines. */
 import { shellLine } from '../../shared/contract/shell-words.ts'
 import { askCommand } from './ask-command.ts'
 import {
@@ -13,7 +12,7 @@ import {
   viewArguments,
   withId,
 } from './command-lines.ts'
-import { changeSelected, enter, leave, reloadFolder, showFiles } from './files.ts'
+import { editSelected, enter, leave, reloadFolder, showFiles } from './files.ts'
 import { moveMethod, stepBack, takeMethod } from './first-run.ts'
 import { move, type Step } from './moving.ts'
 import { interrupt, interruptOrQuit, openCommand } from './outputs.ts'
@@ -29,8 +28,8 @@ import {
   useSession,
 } from './sessions.ts'
 import { openShell } from './shell.ts'
+import { suspendPicker } from './signals.ts'
 import { pageOf, type State, sessionInFront } from './state.ts'
-import { suspendPicker } from './suspend.ts'
 import type { Ui } from './ui.ts'
 
 /** Where keys apply. Each tab of the session page counts as a separate page. */
@@ -39,20 +38,21 @@ export type Where = 'first-run' | 'list' | 'commands' | 'files' | 'output'
 export interface Key {
   /** Key names, as defined in `press.ts`. */
   keys: string[]
+  /** Keys as displayed. Default: the first key. */
   shown: string
   label: string
-  /** Short label for the key hints. Keys without a label are omitted from the hints. */
+  /** Label in the hints. Keys without a short label have no hint. */
   short?: string
   where: Where[]
   run(ui: Ui): void
-  /** Whether the key applies in this state. Default: always. */
+  /** Default: always. */
   applies?(state: State): boolean
   /** Returns the arguments of the equivalent `sandlot` command. */
   commandLine?(state: State): string[] | undefined
 }
 
-const inSession: Where[] = ['list', 'commands', 'files', 'output']
 const rows: Where[] = ['list', 'commands', 'files']
+const inSession: Where[] = [...rows, 'output']
 const everywhere: Where[] = ['first-run', ...inSession]
 
 const moves: { keys: string[]; shown: string; label: string; step: Step }[] = [
@@ -64,12 +64,8 @@ const moves: { keys: string[]; shown: string; label: string; step: Step }[] = [
   { keys: ['end', 'G'], shown: 'G End', label: 'to the last', step: 'last' },
 ]
 
-export const keys: Key[] = [
-  ...moves.map(({ step, ...key }) => ({
-    ...key,
-    where: inSession,
-    run: (ui: Ui) => move(ui, step),
-  })),
+const table: (Omit<Key, 'shown'> & { shown?: string })[] = [
+  ...moves.map(({ step, ...key }) => ({ ...key, where: inSession, run: (ui: Ui) => move(ui, step) })),
   { keys: ['up', 'k'], shown: '↑ k', label: 'up', where: ['first-run'], run: (ui) => moveMethod(ui, -1) },
   { keys: ['down', 'j'], shown: '↓ j', label: 'down', where: ['first-run'], run: (ui) => moveMethod(ui, 1) },
   { keys: ['return'], shown: 'Enter', label: 'choose', where: ['first-run'], run: takeMethod },
@@ -106,7 +102,6 @@ export const keys: Key[] = [
   { keys: ['left', 'h'], shown: '← h', label: 'parent folder', where: ['files'], run: leave },
   {
     keys: ['n'],
-    shown: 'n',
     label: 'new session',
     short: 'new',
     where: ['list'],
@@ -115,7 +110,6 @@ export const keys: Key[] = [
   },
   {
     keys: ['v'],
-    shown: 'v',
     label: 'open the whole output in $PAGER',
     short: 'pager',
     where: ['output'],
@@ -125,7 +119,6 @@ export const keys: Key[] = [
   },
   {
     keys: ['i'],
-    shown: 'i',
     label: 'interrupt the command',
     short: 'interrupt',
     where: ['output'],
@@ -134,7 +127,6 @@ export const keys: Key[] = [
   },
   {
     keys: ['s'],
-    shown: 's',
     label: 'open a shell in the session',
     short: 'shell',
     where: inSession,
@@ -144,7 +136,6 @@ export const keys: Key[] = [
   },
   {
     keys: ['x'],
-    shown: 'x',
     label: 'run a command',
     short: 'run',
     where: inSession,
@@ -154,7 +145,6 @@ export const keys: Key[] = [
   },
   {
     keys: ['f'],
-    shown: 'f',
     label: 'files of the session',
     short: 'files',
     where: ['list', 'commands'],
@@ -164,20 +154,18 @@ export const keys: Key[] = [
   },
   {
     keys: ['e'],
-    shown: 'e',
     label: 'edit the file in $EDITOR',
     short: 'edit',
     where: ['files'],
-    run: changeSelected,
+    run: editSelected,
     applies: (state) => hasActive(state) && fileInFront(state) !== undefined,
     commandLine: editArguments,
   },
   {
     keys: ['d'],
-    shown: 'd',
     label: 'destroy the session (asks)',
     short: 'destroy',
-    where: ['list', 'commands', 'files'],
+    where: rows,
     run: askToDestroy,
     applies: hasActive,
     commandLine: (state) => withId(state, ['session', 'rm', '--yes']),
@@ -193,7 +181,6 @@ export const keys: Key[] = [
   },
   {
     keys: ['/'],
-    shown: '/',
     label: 'filter the list',
     short: 'filter',
     where: ['list'],
@@ -202,46 +189,23 @@ export const keys: Key[] = [
   },
   {
     keys: ['u'],
-    shown: 'u',
     label: 'make this the current session',
-    where: ['list', 'commands', 'files'],
+    where: rows,
     run: useSession,
     applies: hasActive,
     commandLine: (state) => withId(state, ['session', 'use']),
   },
   {
     keys: ['c'],
-    shown: 'c',
     label: 'copy the equivalent command line',
     short: 'copy',
     where: inSession,
     run: askWhichLine,
     commandLine: pageArguments,
   },
-  {
-    keys: ['r', 'ctrl+r'],
-    shown: 'r',
-    label: 'refresh',
-    where: rows,
-    run: refresh,
-  },
-  {
-    keys: ['a'],
-    shown: 'a',
-    label: 'also show destroyed sessions',
-    short: 'all',
-    where: ['list'],
-    run: toggleDestroyed,
-  },
-  {
-    keys: ['y'],
-    shown: 'y',
-    label: 'copy the id',
-    short: 'id',
-    where: inSession,
-    run: copyId,
-    applies: hasSession,
-  },
+  { keys: ['r', 'ctrl+r'], label: 'refresh', where: rows, run: refresh },
+  { keys: ['a'], label: 'also show destroyed sessions', short: 'all', where: ['list'], run: toggleDestroyed },
+  { keys: ['y'], label: 'copy the id', short: 'id', where: inSession, run: copyId, applies: hasSession },
   {
     keys: ['escape'],
     shown: 'Esc',
@@ -253,14 +217,13 @@ export const keys: Key[] = [
   },
   {
     keys: ['?', 'f1'],
-    shown: '?',
     label: 'help',
     short: 'help',
     where: everywhere,
     run: ({ store }) => store.set({ dialog: { kind: 'help', top: 0 } }),
   },
   { keys: ['escape', 'q'], shown: 'Esc q', label: 'go back', where: ['first-run'], run: stepBack },
-  { keys: ['q'], shown: 'q', label: 'quit', short: 'quit', where: ['list'], run: (ui) => ui.quit() },
+  { keys: ['q'], label: 'quit', short: 'quit', where: ['list'], run: (ui) => ui.quit() },
   {
     keys: ['escape', 'q'],
     shown: 'Esc q',
@@ -276,13 +239,7 @@ export const keys: Key[] = [
     where: ['output'],
     run: interruptOrQuit,
   },
-  {
-    keys: ['ctrl+c'],
-    shown: 'Ctrl-C',
-    label: 'quit',
-    where: everywhere.filter((where) => where !== 'output'),
-    run: interruptOrQuit,
-  },
+  { keys: ['ctrl+c'], shown: 'Ctrl-C', label: 'quit', where: ['first-run', ...rows], run: interruptOrQuit },
   {
     keys: ['ctrl+z'],
     shown: 'Ctrl-Z',
@@ -291,6 +248,8 @@ export const keys: Key[] = [
     run: suspendPicker,
   },
 ]
+
+export const keys: Key[] = table.map((key) => ({ shown: key.keys[0]!, ...key }))
 
 function hasActive(state: State): boolean {
   return sessionInFront(state)?.state === 'active'
@@ -334,7 +293,7 @@ export function commandLines(state: State): { key: Key; text: string }[] {
   })
 }
 
-/** Asks which command line to copy. Preselects the page's own line, so that pressing `c` twice copies it. */
+/** Preselects the page's own command line, so that pressing `c` twice copies that line. */
 function askWhichLine({ store }: Ui): void {
   const at = commandLines(store.get()).findIndex(({ key }) => key.keys.includes('c'))
   store.set({ dialog: { kind: 'copy', at: Math.max(0, at) }, notice: undefined })

@@ -1,17 +1,11 @@
 /** Loads the last command of each visible session, one request at a time. */
 import { describeError } from '../core/errors.ts'
 import { commandsMs } from './load-sessions.ts'
-import { isOn } from './pages.ts'
-import type { State } from './state.ts'
+import { pageOf, type State } from './state.ts'
 import type { Ui } from './ui.ts'
 
 /** Milliseconds to wait after scrolling before the next request. */
 const restMs = 150
-/**
- * Reload interval for the selected session in milliseconds. The commands of other sessions are loaded only
- * once.
- */
-const againMs = commandsMs
 
 export function watchLastCommands(ui: Ui) {
   const askedAt = new Map<string, number>()
@@ -23,7 +17,7 @@ export function watchLastCommands(ui: Ui) {
   async function askNext(): Promise<void> {
     if (isAsking) return
     const id = next(ui.store.get())
-    if (id === undefined || !mayAsk()) return wait(againMs)
+    if (id === undefined || !mayAsk()) return wait(commandsMs)
     isAsking = true
     askedAt.set(id, Date.now())
     recent.push(Date.now())
@@ -32,10 +26,7 @@ export function watchLastCommands(ui: Ui) {
     wait(pauseMs)
   }
 
-  /**
-   * Returns whether another request is allowed. These requests use at most a quarter of the account's rate
-   * limit.
-   */
+  /** Allows at most a quarter of the account's rate limit for these requests. */
   function mayAsk(): boolean {
     recent = recent.filter((at) => Date.now() - at < 60_000)
     const { account } = ui.store.get()
@@ -43,11 +34,12 @@ export function watchLastCommands(ui: Ui) {
   }
 
   function next(state: State): string | undefined {
-    if (!isOn(state, 'list') || state.trouble) return undefined
+    if (pageOf(state).at !== 'list' || state.trouble) return undefined
     const isDue = (id: string, index: number) => {
       const at = askedAt.get(id)
       if (at === undefined) return true
-      return index === 0 && Date.now() - at > againMs && state.sessions?.get(id)?.state === 'active'
+      // Only the selected session's command is loaded again.
+      return index === 0 && Date.now() - at > commandsMs && state.sessions?.get(id)?.state === 'active'
     }
     return visible.find(isDue)
   }
@@ -57,7 +49,6 @@ export function watchLastCommands(ui: Ui) {
     timer = setTimeout(() => void askNext(), ms)
   }
   return {
-    /** @param ids visible sessions, with the selected session first */
     setVisible(ids: string[]) {
       visible = ids
       if (!isAsking) wait(restMs)
@@ -66,7 +57,7 @@ export function watchLastCommands(ui: Ui) {
   }
 }
 
-/** Loads the last command of a session. Returns the milliseconds to wait before the next request. */
+/** @returns the milliseconds to wait before the next request */
 async function ask({ api, store }: Ui, id: string): Promise<number> {
   try {
     const { data } = await api.call('listExecs', { params: { id }, query: { limit: 1 } })

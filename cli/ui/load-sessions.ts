@@ -1,28 +1,17 @@
-import type { ExecSummary } from '../../shared/contract/exec.ts'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
-import { allPages } from '../core/api.ts'
 import { type CliError, describeError, exitCodes } from '../core/errors.ts'
 import { describeDestroyed } from './describe.ts'
-import { showNotice } from './notices.ts'
-import { changeOpen, changePage } from './pages.ts'
+import { showNotice } from './dialogs.ts'
+import { changePage } from './pages.ts'
 import { nameOf, pageOf } from './state.ts'
 import type { Ui } from './ui.ts'
 
-/** Timeout of the picker's requests, in milliseconds. */
-export const answerMs = 20_000
 /** Milliseconds between two requests for a session's list of commands. */
 export const commandsMs = 10_000
 /** Maximum number of requests per refresh for sessions that are no longer active. */
 const maxReloads = 5
 
-/** True if the service is unreachable or has failed. */
 export const isUnavailable = (error: CliError): boolean => error.exitCode === exitCodes.service
-
-export function listActive({ api }: Ui): Promise<Sandbox[]> {
-  return allPages((page) =>
-    api.call('listSandboxes', { query: { state: 'active', ...page }, timeoutMs: answerMs }),
-  )
-}
 
 /** Stores the active sessions. For sessions that are no longer active, requests the reason why they ended. */
 export async function takeActive(ui: Ui, active: Sandbox[]): Promise<void> {
@@ -50,7 +39,7 @@ export function putSessions({ store }: Ui, fresh: Sandbox[]): void {
 
 async function reloadSession(ui: Ui, id: string): Promise<Sandbox | undefined> {
   try {
-    const session = await ui.api.call('getSandbox', { params: { id }, timeoutMs: answerMs })
+    const session = await ui.api.call('getSandbox', { params: { id } })
     putSessions(ui, [session])
     return session
   } catch (error) {
@@ -68,7 +57,7 @@ export async function loadDestroyed(ui: Ui): Promise<void> {
   ui.store.set({ isLoadingMore: true })
   const query = { state: 'destroyed', limit: 100, cursor: destroyedFrom } as const
   try {
-    const page = await ui.api.call('listSandboxes', { query, timeoutMs: answerMs })
+    const page = await ui.api.call('listSandboxes', { query })
     putSessions(ui, page.data)
     ui.store.set({ destroyedFrom: page.next_cursor })
   } finally {
@@ -77,28 +66,21 @@ export async function loadDestroyed(ui: Ui): Promise<void> {
 }
 
 /**
- * Refreshes the open session's commands. Does so less often than for the list of sessions, because listing
- * commands counts toward the exec rate limit.
- * @param isAsked whether the user requested the refresh
+ * Refreshes the open session's commands, at most every 10 s unless the user asks, because listing commands
+ * counts toward the exec rate limit.
  */
 export async function refreshPage(ui: Ui, isAsked: boolean): Promise<void> {
   const page = pageOf(ui.store.get())
   if (page.at !== 'session') return
   if (!isAsked && Date.now() - page.askedAt < commandsMs) return
   changePage(ui, page, { askedAt: Date.now() })
-  const data = await listCommands(ui, page.id)
-  if (!data) return
-  changeOpen(ui, 'session', (open) => (open.id === page.id ? { commands: data } : {}))
-  ui.store.set(({ lastCommands }) => ({ lastCommands: new Map(lastCommands).set(page.id, data[0] ?? null) }))
-}
-
-/** Returns undefined if the service rejects the request. The next refresh tries again. */
-async function listCommands({ api }: Ui, id: string): Promise<ExecSummary[] | undefined> {
+  const { id } = page
   try {
-    const query = { limit: 100 }
-    return (await api.call('listExecs', { params: { id }, query, timeoutMs: answerMs })).data
+    const { data } = await ui.api.call('listExecs', { params: { id }, query: { limit: 100 } })
+    changePage(ui, page, { commands: data })
+    ui.store.set(({ lastCommands }) => ({ lastCommands: new Map(lastCommands).set(id, data[0] ?? null) }))
   } catch (error) {
+    // After a rejected request, the next refresh tries again.
     if (isUnavailable(describeError(error))) throw error
-    return undefined
   }
 }

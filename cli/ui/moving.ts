@@ -1,9 +1,7 @@
-import { selectedRow } from './files.ts'
-import { rowsOf } from './folder.ts'
+import { attempt } from './dialogs.ts'
+import { rowsOf, selectedRow } from './folder.ts'
 import { bodyRows, listRows } from './layout.ts'
 import { loadDestroyed } from './load-sessions.ts'
-import { attempt } from './notices.ts'
-import { selectedCommand } from './outputs.ts'
 import { changePage } from './pages.ts'
 import {
   listedSessions,
@@ -11,6 +9,7 @@ import {
   pageOf,
   type SessionPage,
   type State,
+  selectedCommand,
   sessionInFront,
 } from './state.ts'
 import type { Ui } from './ui.ts'
@@ -43,7 +42,7 @@ function moveInSession(ui: Ui, state: State, page: SessionPage, step: Step): voi
     return
   }
   const all = rowsOf(page.folder)
-  const at = all.findIndex(({ key }) => key === selectedRow(page)?.key)
+  const at = all.findIndex(({ key }) => key === selectedRow(page.folder)?.key)
   changePage(ui, page, { folder: { ...page.folder, selected: all[target(step, at, all.length, rows)]?.key } })
 }
 
@@ -63,13 +62,8 @@ function scrollOutput(ui: Ui, state: State, page: OutputPage, step: Step): void 
 }
 
 function target(step: Step, at: number, count: number, rows: number): number {
-  return Math.max(0, Math.min(count - 1, at + offset(step, rows, count)))
-}
-
-function offset(step: Step, rows: number, count: number): number {
-  if (typeof step === 'number') return step
-  if (step === 'first') return -count
-  if (step === 'last') return count
   const screen = Math.max(1, rows - 1)
-  return step === '-screen' ? -screen : screen
+  const steps = { first: -count, last: count, '-screen': -screen, '+screen': screen }
+  const by = typeof step === 'number' ? step : steps[step]
+  return Math.max(0, Math.min(count - 1, at + by))
 }

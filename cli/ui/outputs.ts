@@ -5,8 +5,7 @@ import { follow } from '../exec/follow.ts'
 import { createRemote } from '../exec/remote.ts'
 import { RetryPolicy } from '../exec/retry.ts'
 import { statusLine } from './describe.ts'
-import { closeDialog } from './dialogs.ts'
-import { attempt, showError, showNotice } from './notices.ts'
+import { attempt, closeDialog, showError, showNotice } from './dialogs.ts'
 import { OutputTail } from './output-tail.ts'
 import { gapLine } from './pager.ts'
 import {
@@ -14,59 +13,55 @@ import {
   changePage,
   findPage,
   goBack,
-  isOn,
   newPageId,
   openPage,
   pageWith,
   replacePage,
 } from './pages.ts'
 import { attachHere } from './shell.ts'
-import { nameInFront, type OutputPage, pageOf, type SessionPage } from './state.ts'
+import { isOpenTerminal, nameInFront, type OutputPage, pageOf, selectedCommand } from './state.ts'
 import { oneLine } from './text.ts'
 import type { Ui } from './ui.ts'
 
-/** Minimum milliseconds between redraws of the output. */
-const showMs = 40
+/** Milliseconds between redraws, because a command can print faster than the screen can be redrawn. */
+const drawMs = 40
 
 export async function runCommand(ui: Ui, id: string, command: string): Promise<void> {
-  const pageId = showOutput(ui, id, undefined, command)
+  const page = showOutput(ui, id, { command })
   const remote = createRemote(ui.api, id)
+  let execId: string | undefined
   try {
     const { stdout: _out, stderr: _err, ...started } = await remote.launch({ command })
+    execId = started.id
     const summary = { ...started, command, background: true, tty: false }
     changeList(ui, id, (commands) => [summary, ...commands.filter((other) => other.id !== started.id)])
-    if (interruptedEarly.delete(pageId)) await remote.signal(started.id, 'INT')
-    if (!findOutput(ui, pageId)) return
-    changeOutput(ui, pageId, { execId: started.id, status: statusLine(started) })
+    if (interruptedEarly.delete(page.pageId)) await remote.signal(execId, 'INT')
+    if (!isOpen(ui, page)) return
+    changePage(ui, page, { execId, status: statusLine(started) })
     // The command receives no stdin.
-    await remote.endStdin(started.id, 0).catch(() => {})
-    await followOutput(ui, pageId)
+    await remote.endStdin(execId, 0).catch(() => {})
+    await followOutput(ui, page, execId)
   } catch (error) {
     // With an id, the command is running, and only following it has failed.
-    if (findOutput(ui, pageId)?.execId === undefined)
-      changeOutput(ui, pageId, { status: 'not run', isRunning: false })
+    if (execId === undefined) changePage(ui, page, { status: 'not run', isRunning: false })
     throw error
   }
 }
 
-export function openCommand(ui: Ui): void {
+export function openCommand(ui: Ui) {
   const page = findPage(ui.store.get(), 'session')
   const command = page && selectedCommand(page)
   if (!command) return
-  if (isOpenTerminal(command)) attempt(ui, () => attachHere(ui, createRemote(ui.api, page.id), command.id))
-  else showCommand(ui, page.id, command)
+  if (isOpenTerminal(command))
+    return attempt(ui, () => attachHere(ui, createRemote(ui.api, page.id), command.id))
+  const output = showOutput(ui, page.id, {
+    execId: command.id,
+    command: command.command,
+    status: statusLine(command),
+    isRunning: command.status === 'running',
+  })
+  attempt(ui, () => followOutput(ui, output, command.id))
 }
-
-export const isOpenTerminal = ({ tty, status }: ExecSummary): boolean => tty && status === 'running'
-
-function showCommand(ui: Ui, id: string, command: ExecSummary): void {
-  const pageId = showOutput(ui, id, command.id, command.command)
-  changeOutput(ui, pageId, { status: statusLine(command), isRunning: command.status === 'running' })
-  attempt(ui, () => followOutput(ui, pageId))
-}
-
-export const selectedCommand = ({ commands = [], selectedCommand }: SessionPage) =>
-  commands.find(({ id }) => id === selectedCommand) ?? commands[0]
 
 export function interrupt(ui: Ui): void {
   const page = findPage(ui.store.get(), 'output')
@@ -100,112 +95,92 @@ const changeList = (ui: Ui, id: string, change: (commands: ExecSummary[]) => Exe
     page.id === id && page.commands ? { commands: change(page.commands) } : {},
   )
 
-function showExitStatus(ui: Ui, { pageId, id }: OutputPage, ended: ExecOutcome): void {
-  if (findOutput(ui, pageId)?.isInterrupted) showNotice(ui, 'Interrupted the command.')
-  changeOutput(ui, pageId, { status: statusLine(ended), isRunning: false })
-  changeList(ui, id, (all) => all.map((each) => (each.id === ended.id ? { ...each, ...ended } : each)))
+function showExitStatus(ui: Ui, page: OutputPage, ended: ExecOutcome): void {
+  changePage(ui, page, ({ isInterrupted }) => {
+    if (isInterrupted) showNotice(ui, 'Interrupted the command.')
+    return { status: statusLine(ended), isRunning: false }
+  })
+  changeList(ui, page.id, (all) => all.map((each) => (each.id === ended.id ? { ...each, ...ended } : each)))
 }
 
-function showOutput(ui: Ui, id: string, execId: string | undefined, command: string): number {
-  const pageId = newPageId()
+function showOutput(ui: Ui, id: string, shown: Partial<OutputPage> & { command: string }): OutputPage {
   const page: OutputPage = {
     at: 'output',
-    pageId,
+    pageId: newPageId(),
     id,
-    execId,
-    command,
+    execId: undefined,
     output: new OutputTail(),
     status: '▸ starting',
     isRunning: true,
     isInterrupted: false,
     top: 'end',
+    ...shown,
   }
-  if (isOn(ui.store.get(), 'output')) replacePage(ui, page)
+  if (pageOf(ui.store.get()).at === 'output') replacePage(ui, page)
   else openPage(ui, page)
-  return pageId
+  return page
 }
 
-function findOutput(ui: Ui, pageId: number): OutputPage | undefined {
-  const page = pageWith(ui.store.get(), pageId)
-  return page?.at === 'output' ? page : undefined
-}
-
-/** Changes an output page. Does nothing if the page has been closed. */
-function changeOutput(ui: Ui, pageId: number, change: Partial<OutputPage>): void {
-  const page = findOutput(ui, pageId)
-  if (page) changePage(ui, page, change)
-}
+const isOpen = ({ store }: Ui, { pageId }: OutputPage): boolean => pageWith(store.get(), pageId) !== undefined
 
 /** Follows the output until the command ends or the page is closed. */
-async function followOutput(ui: Ui, pageId: number): Promise<void> {
-  const page = findOutput(ui, pageId)
-  if (!page) return
-  const { id, execId, output } = page
-  const remote = createRemote(ui.api, id)
-  const shown = showSoon(ui, pageId)
+async function followOutput(ui: Ui, page: OutputPage, execId: string): Promise<void> {
+  if (!isOpen(ui, page)) return
+  const { output } = page
+  const remote = createRemote(ui.api, page.id)
   let opened: OpenExchange | undefined
-  const left = ui.store.subscribe(() => {
-    if (!findOutput(ui, pageId)) opened?.response.destroy()
+  const unsubscribe = ui.store.subscribe(() => {
+    if (!isOpen(ui, page)) opened?.response.destroy()
   })
   const open = async (lastEventId?: string) => {
-    if (!findOutput(ui, pageId)) throw new CliError('failed', 'The page was closed.')
-    opened = await remote.follow(execId!, lastEventId)
+    if (!isOpen(ui, page)) throw new CliError('failed', 'The page was closed.')
+    opened = await remote.follow(execId, lastEventId)
     return opened
+  }
+  let isDrawing = false
+  const drawSoon = () => {
+    if (isDrawing) return
+    isDrawing = true
+    setTimeout(() => {
+      isDrawing = false
+      ui.store.set({})
+    }, drawMs)
   }
   try {
     const ended = await follow(undefined, open, {
       retry: new RetryPolicy({ maxMs: Number.POSITIVE_INFINITY }),
-      onDisconnect: () => changeOutput(ui, pageId, { status: '… connection lost; retrying' }),
-      onReconnect: () => changeOutput(ui, pageId, { status: '▸ running' }),
-      onStart: () => changeOutput(ui, pageId, { status: '▸ running' }),
+      onDisconnect: () => changePage(ui, page, { status: '… connection lost; retrying' }),
+      onReconnect: () => changePage(ui, page, { status: '▸ running' }),
+      onStart: () => changePage(ui, page, { status: '▸ running' }),
       async write(stream, bytes) {
         output.append(stream, bytes)
-        shown.soon()
+        drawSoon()
       },
       onGap(missing) {
         output.add(gapLine(missing))
-        shown.soon()
+        drawSoon()
       },
     })
     showExitStatus(ui, page, ended)
   } catch (error) {
-    if (findOutput(ui, pageId)) await showResult(ui, page, describeError(error))
+    if (isOpen(ui, page)) await showResult(ui, page, execId, describeError(error))
   } finally {
-    left()
-    shown.now()
+    unsubscribe()
   }
 }
 
-/**
- * Shows the stored result of a command after following it has failed, for example because the session ended.
- */
-async function showResult(ui: Ui, page: OutputPage, why: CliError): Promise<void> {
-  const { pageId, id, execId, output } = page
-  const ended = await createRemote(ui.api, id)
-    .get(execId!)
+/** Shows the stored result of a command that can no longer be followed, for example in an ended session. */
+async function showResult(ui: Ui, page: OutputPage, execId: string, why: CliError): Promise<void> {
+  const { output } = page
+  const ended = await createRemote(ui.api, page.id)
+    .get(execId)
     .catch(() => {
-      changeOutput(ui, pageId, { status: 'unknown', isRunning: false })
+      changePage(ui, page, { status: 'unknown', isRunning: false })
       return Promise.reject(why)
     })
-  if (!findOutput(ui, pageId)) return
-  if (ended.stdout !== '' || ended.stderr !== '') output.add(ended.stdout + ended.stderr)
-  changeOutput(ui, pageId, { status: statusLine(ended), isRunning: false })
+  if (!isOpen(ui, page)) return
+  output.add(ended.stdout + ended.stderr)
+  changePage(ui, page, { status: statusLine(ended), isRunning: false })
   if (ended.stdout_bytes + ended.stderr_bytes > 0 && output.total === 0)
     showError(ui, new CliError('failed', 'The output was deleted together with the session.'))
-}
-
-/** Limits how often output is drawn, because a command can print faster than the screen can be redrawn. */
-function showSoon(ui: Ui, pageId: number) {
-  let timer: NodeJS.Timeout | undefined
-  const now = () => {
-    clearTimeout(timer)
-    timer = undefined
-    if (findOutput(ui, pageId)) ui.store.set({})
-  }
-  return {
-    now,
-    soon() {
-      timer ??= setTimeout(now, showMs)
-    },
-  }
 }

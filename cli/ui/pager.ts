@@ -8,7 +8,7 @@ import { OutputCleaner } from '../core/printable.ts'
 import { isGone } from '../exec/exit-status.ts'
 import { readAll } from '../exec/follow.ts'
 import { createRemote } from '../exec/remote.ts'
-import { attempt } from './notices.ts'
+import { attempt } from './dialogs.ts'
 import { findPage } from './pages.ts'
 import type { OutputPage } from './state.ts'
 import { beginOpening, finishOpening, isOpening } from './type-ahead.ts'
@@ -22,10 +22,7 @@ export function pageOutput(ui: Ui): void {
   if (page?.execId !== undefined) attempt(ui, () => openPager(ui, (signal) => readOutput(ui, page, signal)))
 }
 
-/**
- * Shows a file in the pager.
- * @throws {CliError} `is_directory` if the path is a link to a folder, or another error from the service
- */
+/** @throws {CliError} `is_directory` for a link to a folder, or another error from the service */
 export const pageFile = (ui: Ui, id: string, path: string): Promise<void> =>
   openPager(ui, (signal) => readFile(ui, id, path, signal))
 

@@ -1,7 +1,7 @@
-import { type Page, pageOf, type State } from './state.ts'
+import type { Page, State } from './state.ts'
 import type { Ui } from './ui.ts'
 
-/** Id of the latest page. The list of sessions has id 0. */
+/** The list of sessions has id 0. */
 let lastPageId = 0
 export const newPageId = (): number => ++lastPageId
 
@@ -47,5 +47,3 @@ export function changeOpen<At extends Page['at']>(
   const page = findPage(ui.store.get(), at)
   if (page) changePage(ui, page, change)
 }
-
-export const isOn = (state: State, at: Page['at']): boolean => pageOf(state).at === at

@@ -1,38 +1,26 @@
 import type { Key as InkKey } from 'ink'
-import { changeForm, closeDialog, formOf } from './dialogs.ts'
+import { changeForm, closeDialog, formOf, showError } from './dialogs.ts'
 import { type Form, pressInForm, valuesOf } from './form.ts'
 import { commandLines, keysOf, whereIs } from './keys.ts'
-import { showError } from './notices.ts'
 import { interruptOrQuit } from './outputs.ts'
 import { copy } from './sessions.ts'
+import { suspendPicker } from './signals.ts'
 import type { Dialog } from './state.ts'
-import { suspendPicker } from './suspend.ts'
 import { type Press, typeAhead } from './type-ahead.ts'
 import type { Ui } from './ui.ts'
 
-const named = {
-  upArrow: 'up',
-  downArrow: 'down',
-  leftArrow: 'left',
-  rightArrow: 'right',
-  pageUp: 'pageup',
-  pageDown: 'pagedown',
-  home: 'home',
-  end: 'end',
-  return: 'return',
-  escape: 'escape',
-  backspace: 'backspace',
-  delete: 'delete',
-} as const
+/** Ink's names of keys. The picker's names are lowercase, without `Arrow`. */
+const named = [
+  ...(['upArrow', 'downArrow', 'leftArrow', 'rightArrow', 'pageUp', 'pageDown'] as const),
+  ...(['home', 'end', 'return', 'escape', 'backspace', 'delete'] as const),
+]
 
 export function take(ui: Ui, input: string, key: InkKey): void {
   if (isPasted(ui, input)) paste(ui, input)
   else for (const pressed of pressesOf(input, key)) press(ui, pressed)
 }
 
-/**
- * True if the input contains several lines, which typing never produces. Works even without bracketed paste.
- */
+/** Detects pasted lines on terminals without bracketed paste. Typing never sends several lines at once. */
 function isPasted({ store }: Ui, input: string): boolean {
   const form = formOf(store.get())
   return form?.fields[form.at]?.keepsLines === true && /[\r\n][\s\S]/.test(input)
@@ -41,9 +29,8 @@ function isPasted({ store }: Ui, input: string): boolean {
 /** Ink may combine keys that were typed quickly into one event. */
 function pressesOf(input: string, key: InkKey): Press[] {
   if (key.tab) return [{ key: key.shift ? 'shift+tab' : 'tab', text: '' }]
-  for (const [name, is] of Object.entries(named)) {
-    if (key[name as keyof typeof named]) return [{ key: is, text: '' }]
-  }
+  const name = named.find((name) => key[name])
+  if (name) return [{ key: name.replace('Arrow', '').toLowerCase(), text: '' }]
   if (key.ctrl) return [{ key: `ctrl+${input}`, text: '' }]
   if (key.meta) return []
   return [...input].map((letter) => special[letter] ?? controlOf(letter) ?? { key: letter, text: letter })
@@ -68,7 +55,10 @@ export function press(ui: Ui, pressed: Press) {
   if (key === 'ctrl+c') return interruptOrQuit(ui)
   if (key === 'ctrl+z') return suspendPicker(ui)
   if (dialog?.kind === 'form') return pressOnForm(ui, dialog.form, key, text)
-  if (dialog?.kind === 'confirm') return answer(ui, dialog, key)
+  if (dialog?.kind === 'confirm') {
+    closeDialog(ui)
+    return key === 'y' || key === 'Y' ? dialog.onYes() : undefined
+  }
   if (dialog?.kind === 'message') return key === 'return' || key === 'escape' ? closeDialog(ui) : undefined
   if (dialog?.kind === 'help') return scrollHelp(ui, dialog, key)
   if (dialog?.kind === 'copy') return chooseLine(ui, dialog, key)
@@ -95,11 +85,6 @@ function pressOnForm(ui: Ui, form: Form, key: string, text: string) {
   }
   changeForm(ui, pressed)
   if (pressed.fields !== form.fields) pressed.onChange?.(valuesOf(pressed))
-}
-
-function answer(ui: Ui, { onYes }: Dialog & { kind: 'confirm' }, key: string): void {
-  closeDialog(ui)
-  if (key === 'y' || key === 'Y') onYes()
 }
 
 function scrollHelp(ui: Ui, dialog: Dialog & { kind: 'help' }, key: string) {

@@ -2,18 +2,17 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Reply } from '../core/api.ts'
 import { CliError, describeError, exitCodes } from '../core/errors.ts'
+import { listActive } from '../core/session.ts'
 import { serviceNow } from '../core/times.ts'
+import { showNotice } from './dialogs.ts'
 import { openFirstRun } from './first-run.ts'
-import { answerMs, isUnavailable, listActive, refreshPage, takeActive } from './load-sessions.ts'
-import { showNotice } from './notices.ts'
+import { isUnavailable, refreshPage, takeActive } from './load-sessions.ts'
 import { findPage } from './pages.ts'
 import type { Trouble } from './state.ts'
 import type { Ui } from './ui.ts'
 
-const everyMs = 3_000
-/** After a slow refresh, the pause is this multiple of the refresh's duration, but at most {@link maxMs}. */
-const restFactor = 3
-const maxMs = 15_000
+/** Milliseconds between the end of a refresh and the start of the next one. */
+const pauseMs = 3_000
 /** Milliseconds until a missing response is reported. */
 const slowMs = 5_000
 
@@ -25,14 +24,10 @@ export function startRefreshing(ui: Ui) {
     while (!stopped) {
       const isAsked = wanted
       wanted = false
-      const began = performance.now()
       await refresh(ui, isAsked)
-      if (stopped) return
-      if (wanted) continue
+      if (stopped || wanted) continue
       pause = new AbortController()
-      const tookMs = performance.now() - began
-      const ms = Math.max(everyMs, Math.min(tookMs * restFactor, maxMs))
-      await sleep(ms, undefined, { signal: pause.signal }).catch(() => {})
+      await sleep(pauseMs, undefined, { signal: pause.signal }).catch(() => {})
     }
   }
   void run()
@@ -58,10 +53,7 @@ async function refresh(ui: Ui, isAsked: boolean): Promise<void> {
     slowMs,
   )
   try {
-    const [account, active] = await Promise.all([
-      api.call('getAccount', { timeoutMs: answerMs }),
-      listActive(ui),
-    ])
+    const [account, active] = await Promise.all([api.call('getAccount', {}), listActive(api)])
     // The settings have changed since the request was sent.
     if (ui.api !== api) return
     assertAccount(account)
@@ -71,23 +63,19 @@ async function refresh(ui: Ui, isAsked: boolean): Promise<void> {
     await takeActive(ui, active)
     await refreshPage(ui, isAsked)
   } catch (error) {
-    if (ui.api === api) handleTrouble(ui, error)
+    if (ui.api === api) handleError(ui, describeError(error))
   } finally {
     clearTimeout(slow)
   }
 }
 
-/**
- * Checks that the response has the fields required by the views. A server other than Sandlot would not return
- * them.
- */
+/** Rejects a response without the fields that the views need, because it comes from another kind of server. */
 function assertAccount({ concurrent, usage }: Partial<Reply<'getAccount'>>): void {
   if (concurrent && usage) return
   throw new CliError('unexpected_answer', 'The server at this address is not a Sandlot service.')
 }
 
-function handleTrouble(ui: Ui, thrown: unknown) {
-  const error = describeError(thrown)
+function handleError(ui: Ui, error: CliError) {
   const isRefused = error.exitCode === exitCodes.credentials && error.code !== 'account_suspended'
   if (isRefused) return openFirstRun(ui, error.message)
   setTrouble(ui, { since: serviceNow(), isUnavailable: isUnavailable(error), message: error.message })

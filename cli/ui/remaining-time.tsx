@@ -1,17 +1,11 @@
 import { Box } from 'ink'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
-import { Bar } from './bar.tsx'
-import { Line } from './line.tsx'
+import { Bar, Line } from './line.tsx'
 import { describeRemainingTime, formatRemainingTime, showAge } from './time.ts'
 
-interface Props {
-  session: Sandbox
-  now: number
-  width: number
-}
-
 /** Shows the remaining time of a session, or how long ago the session ended. */
-export const RemainingTime = ({ session, now, width }: Props) => {
+export const RemainingTime = (props: { session: Sandbox; now: number; width: number }) => {
+  const { session, now, width } = props
   const { state, created_at, expires_at, destroyed_at, destroy_reason } = session
   if (state === 'destroyed') {
     const ago = showAge(now - Date.parse(destroyed_at ?? expires_at))

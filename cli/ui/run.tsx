@@ -1,53 +1,68 @@
 /** Runs the picker, and restores the terminal afterwards. */
-import { render } from 'ink'
+import { render, useApp, useInput, useIsScreenReaderEnabled, usePaste, useWindowSize } from 'ink'
+import { useEffect, useLayoutEffect, useState, useSyncExternalStore } from 'react'
 import { isReadAloud } from '../core/drawing.ts'
 import type { Settings } from '../core/settings.ts'
-import { App } from './app.tsx'
+import { serviceNow } from '../core/times.ts'
 import { createUi } from './create-ui.ts'
+import { paste, take } from './press.ts'
+import { Screen } from './screen.tsx'
 import { takeSignals } from './signals.ts'
-import { drawAgain, suspendPicker } from './suspend.ts'
 import { TerminalInput } from './terminal-input.ts'
-import { UiContext } from './ui.ts'
+import type { Ui } from './ui.ts'
 
-/**
- * @returns the exit code
- * @throws {Error} if the picker crashed. The terminal is already restored.
- */
+/** @returns the exit code @throws {Error} if the picker crashed. The terminal is already restored. */
 export async function runPicker(settings: Settings): Promise<number> {
   const { promise: left, resolve: leave } = Promise.withResolvers<number>()
   const ui = await createUi(settings, {
-    leaveTo: (use) => signals.leaveTo(use),
+    leaveTo: (use) => leaveTo(use),
     write: (sequence) => void process.stdout.write(sequence),
     quit: leave,
   })
+  const leaveTo = takeSignals(ui)
   const stdin = new TerminalInput(process.stdin, () => ui.quit())
-  const app = render(
-    <UiContext value={ui}>
-      <App />
-    </UiContext>,
-    {
-      stdin: stdin as unknown as NodeJS.ReadStream,
-      // By default, Ink is not interactive if CI is set.
-      interactive: true,
-      // Screen readers need plain text.
-      alternateScreen: !isReadAloud(),
-      incrementalRendering: true,
-      exitOnCtrlC: false,
-    },
-  )
-  const signals = takeSignals({
-    restore: () => app.unmount(),
-    stop: () => suspendPicker(ui),
-    drawAgain: () => drawAgain(ui),
+  const app = render(<App ui={ui} />, {
+    stdin: stdin as unknown as NodeJS.ReadStream,
+    // By default, Ink is not interactive if CI is set.
+    interactive: true,
+    // Screen readers need plain text.
+    alternateScreen: !isReadAloud(),
+    incrementalRendering: true,
+    exitOnCtrlC: false,
   })
   try {
     return await Promise.race([left, app.waitUntilExit().then(() => 0)])
   } finally {
     app.unmount()
     await app.waitUntilExit().catch(() => {})
-    signals.end()
     process.stdin.pause()
     // Ink omits the last newline.
     if (isReadAloud()) process.stdout.write('\n')
   }
+}
+
+const App = ({ ui }: { ui: Ui }) => {
+  const { store } = ui
+  const { columns, rows } = useWindowSize()
+  // Uses this frame's size, because a frame taller than the screen would scroll.
+  const state = { ...useSyncExternalStore(store.subscribe, store.get), size: { columns, rows } }
+  const now = useNow(useIsScreenReaderEnabled())
+  const { suspendTerminal } = useApp()
+
+  useLayoutEffect(() => store.set({ size: { columns, rows } }), [store, columns, rows])
+  useLayoutEffect(() => ui.onTerminal(suspendTerminal), [ui, suspendTerminal])
+  useInput((input, key) => take(ui, input, key))
+  usePaste((text) => paste(ui, text))
+
+  return <Screen state={state} now={now} onVisible={ui.onVisible} />
+}
+
+/** Updates the time every second, or every 30 s for screen readers, which read each change aloud. */
+function useNow(isReadAloud: boolean): number {
+  const [now, setNow] = useState(serviceNow)
+  useEffect(() => {
+    const timer = setInterval(() => setNow(serviceNow()), isReadAloud ? 30_000 : 1_000)
+    return () => clearInterval(timer)
+  }, [isReadAloud])
+  return isReadAloud ? now : serviceNow()
 }

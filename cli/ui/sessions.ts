@@ -1,21 +1,18 @@
 import { randomUUID } from 'node:crypto'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
-import { shellWord } from '../../shared/contract/shell-words.ts'
 import { CliError } from '../core/errors.ts'
 import { readSeconds } from '../core/parse.ts'
 import { chosenSession, useSession as makeCurrent } from '../core/session.ts'
 import { describeDestroyed } from './describe.ts'
-import { closeDialog, openConfirm, openForm, openPrompt, whileBusy } from './dialogs.ts'
+import { attempt, closeDialog, openDialog, openForm, openPrompt, showNotice, whileBusy } from './dialogs.ts'
 import { newFolder } from './folder.ts'
 import { field, newForm } from './form.ts'
 import { loadDestroyed, putSessions } from './load-sessions.ts'
-import { attempt, showNotice } from './notices.ts'
 import { newPageId, openPage } from './pages.ts'
 import { nameOf, type SessionPage, sessionInFront } from './state.ts'
 import { oneLine } from './text.ts'
 import type { Ui } from './ui.ts'
 
-/** @throws {CliError} if there is no session, or if the session has ended */
 export const activeInFront = ({ store }: Ui): Sandbox => requireActive(sessionInFront(store.get()))
 
 /** @throws {CliError} if there is no session, or if the session has ended */
@@ -76,15 +73,15 @@ function createSession({ api }: Ui, { name, image, ttl }: Record<string, string>
 
 export function askToDestroy(ui: Ui): void {
   const session = activeInFront(ui)
-  openConfirm(ui, `Destroy ${oneLine(nameOf(session))}?`, () =>
-    attempt(ui, async () => {
-      showNotice(ui, `Destroying ${nameOf(session)}…`)
-      const ended = await ui.api.call('destroySandbox', { params: { id: session.id } })
-      putSessions(ui, [ended])
-      showNotice(ui, `The session ${nameOf(session)} was destroyed.`)
-      ui.refresh()
-    }),
-  )
+  const destroy = async () => {
+    showNotice(ui, `Destroying ${nameOf(session)}…`)
+    const ended = await ui.api.call('destroySandbox', { params: { id: session.id } })
+    putSessions(ui, [ended])
+    showNotice(ui, `The session ${nameOf(session)} was destroyed.`)
+    ui.refresh()
+  }
+  const question = `Destroy ${oneLine(nameOf(session))}?`
+  openDialog(ui, { kind: 'confirm', question, onYes: () => attempt(ui, destroy) })
 }
 
 export function useSession(ui: Ui): void {
@@ -115,12 +112,12 @@ export function askFilter(ui: Ui): void {
 
 export function copyId(ui: Ui): void {
   const session = sessionInFront(ui.store.get())
-  if (session) copy(ui, shellWord(session.id))
+  if (session) copy(ui, session.id)
 }
 
 /** Copies text with OSC 52, which sets the clipboard of the user's machine, even over SSH. */
 export function copy(ui: Ui, text: string): void {
-  ui.signal(`\u001b]52;c;${Buffer.from(text).toString('base64')}\u0007`)
+  ui.write(`\u001b]52;c;${Buffer.from(text).toString('base64')}\u0007`)
   showNotice(ui, `Copied: ${text}`)
 }
 

@@ -4,8 +4,7 @@ import { describeError } from '../core/errors.ts'
 import { printable } from '../core/printable.ts'
 import { createRemote, type Remote } from '../exec/remote.ts'
 import { describeStatus } from './describe.ts'
-import { showAndWait } from './dialogs.ts'
-import { errorText, showNotice } from './notices.ts'
+import { errorText, openDialog, showNotice } from './dialogs.ts'
 import { activeInFront } from './sessions.ts'
 import { nameOf, type Opening } from './state.ts'
 import { oneLine } from './text.ts'
@@ -25,16 +24,13 @@ export async function openShell(ui: Ui): Promise<void> {
     else await remote.signal(execId, 'KILL')
   } catch (error) {
     // Waits for Enter, because further keys are meant for the shell.
-    if (isOpening(ui, opening)) showAndWait(ui, errorText(error))
+    if (isOpening(ui, opening)) openDialog(ui, { kind: 'message', text: errorText(error) })
   } finally {
     finishOpening(ui, opening)
   }
 }
 
-/**
- * Connects the terminal to a command.
- * @param opening set for a new shell, which first receives the keys typed while the shell was opening
- */
+/** Connects the terminal to a running program. A new shell first receives the keys in `opening`. */
 export async function attachHere(ui: Ui, remote: Remote, execId: string, opening?: Opening): Promise<void> {
   const { attachTerminal, attachHint } = await import('../exec/terminal.ts')
   const isNew = opening !== undefined
@@ -57,9 +53,11 @@ export async function attachHere(ui: Ui, remote: Remote, execId: string, opening
     const notice = `${isNew ? 'The shell' : 'The terminal'} in ${name} has ended${how}.`
     // After an unexpected end, waits for Enter, because further keys were meant for the shell.
     if (ended.status === 'exited') showNotice(ui, notice)
-    else showAndWait(ui, notice)
+    else openDialog(ui, { kind: 'message', text: notice })
   }
-  await ui.handOver(() => attach().catch((error) => showAndWait(ui, errorText(error))))
+  await ui.handOver(() =>
+    attach().catch((error) => openDialog(ui, { kind: 'message', text: errorText(error) })),
+  )
   ui.refresh()
 }
 

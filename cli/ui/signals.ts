@@ -1,48 +1,36 @@
-/** Restores the terminal before a signal ends the picker. */
-import { constants } from 'node:os'
+/** Suspends the picker on Ctrl-Z. Ink restores the terminal when another signal ends the process. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { attempt } from './dialogs.ts'
+import type { Ui } from './ui.ts'
 
-const ending = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+/** Milliseconds to wait for SIGTSTP to suspend the process. */
+const stoppingMs = 50
 
-interface Screen {
-  restore(): void
-  /** Suspends the picker, like Ctrl-Z. */
-  stop(): void
-  /** Redraws the screen, because another program may have written to it. */
-  drawAgain(): void
+export function suspendPicker(ui: Ui): void {
+  attempt(ui, () =>
+    ui.handOver(async () => {
+      // Suspends the whole job, as a terminal does.
+      process.kill(0, 'SIGTSTP')
+      await sleep(stoppingMs)
+    }),
+  )
 }
 
-export function takeSignals({ restore, stop, drawAgain }: Screen) {
-  const before = process.listeners('SIGINT')
-  for (const listener of before) process.off('SIGINT', listener)
-  const end = (signal: NodeJS.Signals) => {
-    restore()
-    process.exit(128 + constants.signals[signal])
-  }
+/** @returns a function that runs another program, which handles Ctrl-C and Ctrl-Z by itself */
+export function takeSignals(ui: Ui) {
+  // The client's handler would print an error. Ink adds its own handlers later.
+  process.removeAllListeners('SIGINT')
+  const stop = () => suspendPicker(ui)
+  // If another process suspended the picker, the shell has written to the screen in the meantime.
+  const drawAgain = () => attempt(ui, () => ui.handOver(async () => {}))
   const ignore = () => {}
-  const take = () => {
-    for (const signal of ending) process.on(signal, end)
-    process.on('SIGTSTP', stop).on('SIGCONT', drawAgain)
-  }
-  const release = () => {
-    for (const signal of ending) process.off(signal, end)
-    process.off('SIGTSTP', stop).off('SIGCONT', drawAgain)
-  }
-  take()
-  return {
-    /** Runs another program without the picker's signal handlers, because that program handles Ctrl-C. */
-    async leaveTo<T>(use: () => Promise<T>): Promise<T> {
-      process.on('SIGINT', ignore)
-      release()
-      try {
-        return await use()
-      } finally {
-        take()
-        process.off('SIGINT', ignore)
-      }
-    },
-    end() {
-      release()
-      for (const listener of before) process.on('SIGINT', listener)
-    },
+  process.on('SIGTSTP', stop).on('SIGCONT', drawAgain)
+  return async (use: () => Promise<void>): Promise<void> => {
+    process.off('SIGTSTP', stop).off('SIGCONT', drawAgain).on('SIGINT', ignore)
+    try {
+      await use()
+    } finally {
+      process.on('SIGTSTP', stop).on('SIGCONT', drawAgain).off('SIGINT', ignore)
+    }
   }
 }

@@ -10,7 +10,7 @@ export interface State {
   /** Stack of open pages. The last page is shown, and Esc closes it. */
   pages: Page[]
   dialog: Dialog | undefined
-  notice: Notice | undefined
+  notice: { text: string; isError: boolean } | undefined
   address: string | undefined
   /** Id or name of the session that commands use by default. */
   chosen: string | undefined
@@ -34,7 +34,7 @@ export interface State {
 }
 
 export interface Trouble {
-  /** Whether the service is unavailable. False if the service rejected the request. */
+  /** False if the service rejected the request. */
   isUnavailable: boolean
   since: number
   message: string
@@ -46,14 +46,9 @@ export interface Opening {
   typed: string
 }
 
-export interface Notice {
-  text: string
-  isError: boolean
-}
-
 export type Page = FirstRunPage | ListPage | SessionPage | OutputPage
 interface AnyPage {
-  /** Identifies the page. Stays the same when other fields of the page change. */
+  /** Never changes, unlike the page object. */
   pageId: number
 }
 export interface FirstRunPage extends AnyPage {
@@ -62,7 +57,7 @@ export interface FirstRunPage extends AnyPage {
   address: string
   method: number
 }
-export interface ListPage extends AnyPage {
+interface ListPage extends AnyPage {
   at: 'list'
 }
 export interface SessionPage extends AnyPage {
@@ -116,10 +111,33 @@ export const firstState: State = {
   selected: undefined,
 }
 
+export interface Store {
+  get(): State
+  set(change: Partial<State> | ((state: State) => Partial<State>)): void
+  /** Returns a function that unregisters the listener. */
+  subscribe(listener: () => void): () => void
+}
+
+export function createStore(): Store {
+  let state = firstState
+  const listeners = new Set<() => void>()
+  return {
+    get: () => state,
+    set(change) {
+      state = keepSelection({ ...state, ...(typeof change === 'function' ? change(state) : change) }, state)
+      for (const listener of listeners) listener()
+    },
+    subscribe(listener) {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
+  }
+}
+
 export const pageOf = (state: State): Page => state.pages.at(-1)!
 
 type Sessions = NonNullable<State['sessions']>
-/** Cache of filtered and sorted lists, because several views need the same list for each frame. */
+/** Cache for one frame, in which many views need the list. Sorting 1,000 sessions takes milliseconds. */
 const listed = new WeakMap<Sessions, { key: string; sessions: Sandbox[] }>()
 
 /** Newest first. */
@@ -146,23 +164,15 @@ function list(sessions: Sessions, showsDestroyed: boolean, filter: string): Sand
 
 const order = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)
 
-/**
- * Keeps the same session selected. If that session leaves the list, selects the session that takes its place.
- */
-export function keepSelection(state: State, before: State): State {
-  const isSame = (['sessions', 'showsDestroyed', 'filter', 'selected'] as const).every(
-    (key) => state[key] === before[key],
-  )
-  if (isSame) return state
+/** Keeps the same session selected. If the session leaves the list, selects the one that takes its place. */
+function keepSelection(state: State, before: State): State {
   const listed = listedSessions(state)
   if (listed.length === 0 || listed.some(({ id }) => id === state.selected)) return state
-  const row = Math.max(0, rowBefore(state, before))
-  return { ...state, selected: listed[Math.min(row, listed.length - 1)]!.id }
+  // After a change of the filter, selects the first match.
+  const row =
+    state.filter === before.filter ? listedSessions(before).findIndex(({ id }) => id === state.selected) : 0
+  return { ...state, selected: listed[Math.max(0, Math.min(row, listed.length - 1))]!.id }
 }
-
-/** Returns the row of the previous selection, or the first row if the filter has changed. */
-const rowBefore = ({ filter, selected }: State, before: State): number =>
-  filter === before.filter ? listedSessions(before).findIndex(({ id }) => id === selected) : 0
 
 export function sessionInFront(state: State): Sandbox | undefined {
   const page = pageOf(state)
@@ -171,6 +181,11 @@ export function sessionInFront(state: State): Sandbox | undefined {
   const listed = listedSessions(state)
   return listed.find(({ id }) => id === state.selected) ?? listed[0]
 }
+
+export const selectedCommand = ({ commands = [], selectedCommand }: SessionPage): ExecSummary | undefined =>
+  commands.find(({ id }) => id === selectedCommand) ?? commands[0]
+
+export const isOpenTerminal = ({ tty, status }: ExecSummary): boolean => tty && status === 'running'
 
 export function nameInFront(state: State): string {
   const page = pageOf(state)

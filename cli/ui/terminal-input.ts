@@ -1,6 +1,4 @@
-/**
- * Passes stdin to Ink only while the picker uses the terminal. Shells and editors need the unchanged bytes.
- */
+/** Passes stdin to Ink only while the picker uses the terminal. Shells and editors read stdin themselves. */
 import { Readable } from 'node:stream'
 import type { ReadStream } from 'node:tty'
 
@@ -21,13 +19,12 @@ export class TerminalInput extends Readable {
     return this
   }
 
-  /** Ink calls this method before it uses the terminal. */
+  /** Ink calls `ref` before it uses the terminal, and `unref` before another program does and on exit. */
   ref(): this {
     this.terminal.off('data', this.receive).on('data', this.receive).resume()
     return this
   }
 
-  /** Ink calls this method before another program uses the terminal, and when it exits. */
   unref(): this {
     this.terminal.off('data', this.receive).pause()
     return this

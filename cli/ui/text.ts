@@ -2,18 +2,17 @@
 import { stripVTControlCharacters } from 'node:util'
 import stringWidth from 'string-width'
 import wrapAnsi from 'wrap-ansi'
-import { controlCharacters, oneLine as plainLine, styledPieces, withStyle } from '../core/printable.ts'
+import { oneLine as plainLine, styledPieces, withStyle } from '../core/printable.ts'
 
 const tabWidth = 8
 
 /** Removes control characters and escape sequences. */
 export const oneLine = (text: string): string => plainLine(stripVTControlCharacters(text))
 
-/** Keeps colors, expands tabs, and removes overwritten text and all other escape sequences. */
+/** Keeps colors and expands tabs. Removes overwritten text and other escape sequences. */
 export function printedLine(line: string): string {
   const whole = line.replace(/\r+$/, '')
   const visible = whole.slice(whole.lastIndexOf('\r') + 1)
-  if (!hasSequences.test(visible)) return expandTabs(visible).replace(controlCharacters, '')
   let column = 0
   return [...styledPieces(visible)]
     .map(({ text, style }) => {
@@ -24,10 +23,7 @@ export function printedLine(line: string): string {
     .join('')
 }
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: matches control characters
-const hasSequences = /[\u001b\u0080-\u009f]/
-
-function expandTabs(line: string, column = 0): string {
+function expandTabs(line: string, column: number): string {
   if (!line.includes('\t')) return line
   let text = ''
   for (const [index, part] of line.split('\t').entries()) {
@@ -50,29 +46,19 @@ export function shorten(text: string, width: number): string {
 
 const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
 
-/**
- * Splits a line into rows. Does not use wrap-ansi, which would normalize characters (NFC).
- * @returns at least one row
- */
+/** Splits a line into one or more rows. Does not use wrap-ansi, which would normalize characters (NFC). */
 export function wrap(line: string, width: number): string[] {
   if (width < 1) return ['']
-  // A fast path, because most lines are ASCII and there may be thousands of them.
-  if (isAscii(line)) {
-    if (line.length <= width) return [line]
-    return Array.from({ length: Math.ceil(line.length / width) }, (_, row) =>
-      line.slice(row * width, (row + 1) * width),
-    )
-  }
   const rows: string[] = []
   let row = ''
   let filled = 0
-  for (const { text, style } of hasSequences.test(line) ? styledPieces(line) : [{ text: line, style: [] }]) {
+  for (const { text, style } of styledPieces(line)) {
     let part = ''
     const close = () => {
       if (part !== '') row += withStyle({ text: part, style })
       part = ''
     }
-    for (const segment of segmentsOf(text)) {
+    for (const { segment } of graphemes.segment(text)) {
       const cells = isAscii(segment) ? segment.length : stringWidth(segment)
       if (filled + cells > width && filled > 0) {
         close()
@@ -89,18 +75,8 @@ export function wrap(line: string, width: number): string[] {
   return [...rows, row]
 }
 
+// `stringWidth` is much slower.
 const isAscii = (text: string): boolean => /^[\x20-\x7e]*$/.test(text)
-
-/**
- * Splits text into graphemes. The last ASCII letter before other text is segmented with that text, which may
- * start with a combining mark.
- */
-function* segmentsOf(text: string): Generator<string> {
-  for (const [run] of text.matchAll(/[\x20-\x7e]+(?=[\x20-\x7e]|$)|[\x20-\x7e]?[^\x20-\x7e]+/g)) {
-    if (isAscii(run)) yield* run
-    else for (const { segment } of graphemes.segment(run)) yield segment
-  }
-}
 
 export const wrapWords = (text: string, width: number): string[] =>
   wrapAnsi(text, width, { hard: true }).split('\n')

@@ -4,7 +4,7 @@ const minute = 60 * second
 const hour = 60 * minute
 const day = 24 * hour
 
-/** Formats an age, for example as `5s`, `3m`, `2h` or `4d`. */
+/** Formats an age, such as `5s`, `3m`, `2h` or `4d`. */
 export function showAge(ms: number): string {
   if (ms < minute) return `${Math.max(0, Math.floor(ms / second))}s`
   if (ms < hour) return `${Math.floor(ms / minute)}m`
@@ -12,14 +12,11 @@ export function showAge(ms: number): string {
   return `${Math.floor(ms / day)}d`
 }
 
-/**
- * Formats the remaining time, for example as `4:05` or `1:00:00`. Rounds up, so that `0:00` means that no
- * time is left.
- */
+/** Formats the remaining time, such as `4:05` or `1:00:00`. Rounds up, so `0:00` means no time is left. */
 export function formatRemainingTime(ms: number): string {
   const seconds = Math.max(0, Math.ceil(ms / second))
   const [hours, minutes, rest] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60]
-  const tail = `${String(rest).padStart(2, '0')}`
+  const tail = String(rest).padStart(2, '0')
   return hours > 0 ? `${hours}:${String(minutes).padStart(2, '0')}:${tail}` : `${minutes}:${tail}`
 }
 
@@ -30,7 +27,7 @@ export function describeRemainingTime(ms: number): string {
   return `${Math.round(ms / minute)} min left`
 }
 
-/** Formats a duration, for example as `250 ms`, `3.2 s` or `4 m 5 s`. */
+/** Formats a duration, such as `250 ms`, `3.2 s` or `4 m 5 s`. */
 export function showDuration(ms: number): string {
   if (ms < second) return `${Math.round(ms)} ms`
   if (ms < minute) return `${(ms / second).toFixed(1)} s`

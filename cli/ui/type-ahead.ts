@@ -1,7 +1,6 @@
-/** Collects keys typed while a shell or a pager is opening. A new shell receives them as input. */
-
-import { showNotice } from './notices.ts'
-import type { Opening, State } from './state.ts'
+/** Collects keys typed while a shell or a pager is opening. A new shell receives these keys as input. */
+import { showNotice } from './dialogs.ts'
+import type { Opening } from './state.ts'
 import type { Ui } from './ui.ts'
 
 export interface Press {
@@ -34,17 +33,14 @@ export function typeAhead(ui: Ui, opening: Opening, { key, text }: Press): void 
 
 /** Resolves when the sessions are loaded. Also resolves if loading fails or the user cancels. */
 export function untilSessionsLoaded({ store }: Ui, opening: Opening): Promise<void> {
-  const isSettled = ({ sessions, trouble, opening: now }: State) =>
-    sessions !== undefined || trouble !== undefined || now !== opening
-  return new Promise((resolve) => {
-    const check = () => {
-      if (!isSettled(store.get())) return
-      unsubscribe()
-      resolve()
-    }
-    const unsubscribe = store.subscribe(check)
-    check()
-  })
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const check = () => {
+    const { sessions, trouble, opening: now } = store.get()
+    if (sessions || trouble || now !== opening) resolve()
+  }
+  const unsubscribe = store.subscribe(check)
+  check()
+  return promise.finally(unsubscribe)
 }
 
 const bytesOf = (key: string): string =>

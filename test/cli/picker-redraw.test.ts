@@ -21,12 +21,6 @@ async function expectWhole(screen: Screen, top: RegExp) {
   expect(screen.emulator.buffer.active.length).toBe(24)
 }
 
-async function makeSession(name: string): Promise<string> {
-  const { stdout, code } = await user.run(['session', 'create', '--name', name])
-  expect(code).toBe(0)
-  return stdout.trim()
-}
-
 test('the picker redraws the whole screen after Ctrl-Z, an editor or a shell', async () => {
   const editor = join(user.home.folder, 'editor')
   // Moves the cursor to the middle of a line, and leaves a color and a scroll region.
@@ -74,7 +68,7 @@ test('the picker redraws the whole screen after Ctrl-Z, an editor or a shell', a
   await expectWhole(host, list)
 
   // A new session appears above. The selection must not move to another session.
-  const short = await makeSession('short')
+  const short = (await user.run(['session', 'create', '--name', 'short'])).stdout.trim()
   await host.shows(/^ short /m)
   await host.shows(/^›sbx_/m)
   host.type('k')
@@ -100,40 +94,3 @@ test('the picker redraws the whole screen after Ctrl-Z, an editor or a shell', a
   host.type('exit\r')
   expect(await host.ended).toBe(0)
 })
-
-test('in the picker, the first Ctrl-C interrupts a command, and the second leaves the page', async () => {
-  await using other = { id: await makeSession('other'), [Symbol.asyncDispose]: () => endSession('other') }
-  using screen = openScreen([process.execPath, clientPath], user.home.environment(), { columns: 120 })
-  await screen.shows(/^›other +debian:bookworm-slim +\d/m)
-  screen.type('x')
-  await screen.shows(/^› other \$ /m)
-  screen.type('trap "" INT; echo waits; sleep 99\r')
-  await screen.shows(/^waits$/m)
-  expect(screen.rows()[0]).toBe('‹ other $ trap "" INT; echo waits; sleep 99')
-  screen.type('\u0003')
-  await screen.shows('Interrupting the command. Press Ctrl-C again to leave this page.')
-  screen.type('\u0003')
-  await screen.shows('The command in other keeps running.')
-  await screen.shows('SESSIONS')
-  screen.type('x')
-  await screen.shows('↑ history')
-  screen.type('\u001b[A')
-  await screen.shows('› other $ trap "" INT; echo waits; sleep 99▏')
-  screen.type('\u001b[B\u001b')
-  await screen.hides('› other $')
-  screen.type('j')
-  await screen.shows(/^›sbx_/m)
-  screen.type('x')
-  await screen.shows(/^› sbx_\S+ \$ /m)
-  screen.type('\u001b[A')
-  expect(screen.text()).not.toContain('↑ history')
-  screen.type('\u001b')
-  await screen.hides(/^› sbx_/m)
-  screen.type('q')
-  expect(await screen.ended).toBe(0)
-  expect(other.id).toMatch(/^sbx_/)
-})
-
-async function endSession(name: string): Promise<void> {
-  await user.run(['session', 'rm', '--yes', name])
-}

@@ -15,6 +15,12 @@ async function openPicker(env: Record<string, string> = {}): Promise<Screen> {
   return screen
 }
 
+async function runCommand(screen: Screen, command: string): Promise<void> {
+  screen.type('x')
+  await screen.shows('a command for /bin/sh')
+  screen.type(`${command}\r`)
+}
+
 /** Palette index of the first letter of the row, or -1 for the default color. */
 function colorOf(screen: Screen, start: string): number {
   const row = screen.rows().findIndex((each) => each.startsWith(start))
@@ -52,9 +58,7 @@ test('the picker opens a file in `less` without control sequences, and resumes a
 test('the picker opens the whole output in $PAGER', async () => {
   const kept = join(user.home.folder, 'paged')
   using screen = await openPicker({ PAGER: `tee '${kept}' | wc -l; read x </dev/tty` })
-  screen.type('x')
-  await screen.shows('a command for /bin/sh')
-  screen.type('echo error >&2; seq 300000\r')
+  await runCommand(screen, 'echo error >&2; seq 300000')
   await screen.shows(/✓ exit 0 .* of 300001$/m)
   await screen.shows(/^299999\n300000$/m)
   screen.type('g')
@@ -71,9 +75,7 @@ test('the picker opens the whole output in $PAGER', async () => {
 
 test("if the pager is missing, the picker's error names the pager", async () => {
   using screen = await openPicker({ PAGER: 'no-such-pager' })
-  screen.type('x')
-  await screen.shows('a command for /bin/sh')
-  screen.type('echo short\r')
+  await runCommand(screen, 'echo short')
   await screen.shows(/✓ exit 0/)
   screen.type('v')
   await screen.shows('! The pager `no-such-pager` exited with 127. To use another pager, set PAGER.')
@@ -84,11 +86,9 @@ test.each([
   ['removes colors if NO_COLOR is set', { NO_COLOR: '1' }, [-1, -1, -1]],
 ])('the output page %s', async (_, env, colors) => {
   using screen = await openPicker(env)
-  screen.type('x')
-  await screen.shows('a command for /bin/sh')
   const red = '\\033[31mred\\033[2J\\033]0;title\\007 line\\n'
   const orange = '\\033[1;38;5;208morange\\033[0m\\033[8m line\\n'
-  screen.type(`printf '${red}${orange}plain line\\n'\r`)
+  await runCommand(screen, `printf '${red}${orange}plain line\\n'`)
   await screen.shows(/^red line\norange line\nplain line$/m)
   expect(['red', 'orange', 'plain'].map((start) => colorOf(screen, `${start} line`))).toEqual(colors)
   expect(screen.raw()).not.toContain('title\u0007')

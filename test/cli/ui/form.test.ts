@@ -1,7 +1,16 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { editLine, insert, lineOf } from '../../../cli/ui/edit-line.ts'
-import { type Form, field, historyOf, newForm, pressInForm, valuesOf } from '../../../cli/ui/form.ts'
+import {
+  editLine,
+  type Form,
+  field,
+  historyOf,
+  insert,
+  lineOf,
+  newForm,
+  pressInForm,
+  valuesOf,
+} from '../../../cli/ui/form.ts'
 
 const typed = (text: string, ...keys: string[]) =>
   keys.reduce((line, key) => editLine(line, key) ?? insert(line, key), lineOf(text))
@@ -22,19 +31,7 @@ describe('line editing', () => {
   })
 
   test('the cursor stays within the text of the line', () => {
-    const keys = [
-      'left',
-      'right',
-      'home',
-      'end',
-      'backspace',
-      'delete',
-      'ctrl+w',
-      'ctrl+u',
-      'ctrl+k',
-      'é',
-      '語 x',
-    ]
+    const keys = [...'left right home end backspace delete ctrl+w ctrl+u ctrl+k é'.split(' '), '語 x']
     fc.assert(
       fc.property(fc.array(fc.constantFrom(...keys)), (pressed) => {
         const { text, at } = typed('start 🎈', ...pressed)

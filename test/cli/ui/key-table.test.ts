@@ -1,9 +1,8 @@
 import { expect, test } from 'vitest'
 import { newFolder } from '../../../cli/ui/folder.ts'
-import { applicableKeys, commandLines, keys, keysOf, type Where, whereIs } from '../../../cli/ui/keys.ts'
+import { applicableKeys, commandLines, keysOf, type Where } from '../../../cli/ui/keys.ts'
 import type { Page, State } from '../../../cli/ui/state.ts'
-import type { FileEntry } from '../../../shared/contract/files.ts'
-import { command, ended, outputPage, session, sessionPage, stateWith } from './sample.ts'
+import { command, ended, entry, outputPage, session, sessionPage, stateWith } from './sample.ts'
 
 const everywhere: Where[] = ['first-run', 'list', 'commands', 'files', 'output']
 
@@ -14,38 +13,8 @@ test.each(everywhere)('no key has two actions on the %s page', (where) => {
 
 test('the session list supports every required key', () => {
   const names = keysOf('list').flatMap(({ keys }) => keys)
-  const wanted = [
-    'up',
-    'down',
-    'j',
-    'k',
-    'pageup',
-    'pagedown',
-    'g',
-    'G',
-    'return',
-    'n',
-    'd',
-    's',
-    'x',
-    'f',
-    '/',
-    'u',
-    'y',
-    'c',
-    'r',
-    'a',
-    '?',
-    'escape',
-    'q',
-  ]
-  expect(wanted.filter((name) => !names.includes(name))).toEqual([])
-})
-
-test('the help dialog has one line for each key of the page', () => {
-  expect(keysOf(whereIs(stateWith([]))).map(({ label }) => label)).toEqual(
-    keys.filter(({ where }) => where.includes('list')).map(({ label }) => label),
-  )
+  const required = 'up down j k pageup pagedown g G return n d s x f / u y c r a ? escape q'.split(' ')
+  expect(names).toEqual(expect.arrayContaining(required))
 })
 
 test('the session list shows the equivalent command line for each key', () => {
@@ -65,33 +34,21 @@ test('the session list shows the equivalent command line for each key', () => {
   })
 })
 
-test('the key table quotes an earlier command in its command line', () => {
+test.each([
+  [{ command: `echo "it's"` }, 'exec', `-c 'echo "it'\\''s"'`],
+  [{ tty: true, status: 'running', exit_code: null }, 'attach', 'exec_1'],
+] as const)('the key table offers the equivalent of Enter on the command %j: %s', (change, word, rest) => {
   const { id } = session()
-  const page = sessionPage(id, { commands: [command({ command: `echo "it's"` })] })
+  const page = sessionPage(id, { commands: [command(change)] })
   const lines = commandLines(stateWith([session()], { pages: [page] }))
-  expect(lines.find(({ key }) => key.keys.includes('return'))?.text).toBe(
-    `sandlot exec -s ${id} -c 'echo "it'\\''s"'`,
-  )
-})
-
-test('the key table offers to attach to a running terminal command', () => {
-  const { id } = session()
-  const open = command({ id: 'exec_9', tty: true, status: 'running', exit_code: null })
-  const lines = commandLines(stateWith([session()], { pages: [sessionPage(id, { commands: [open] })] }))
-  expect(lines.find(({ key }) => key.keys.includes('return'))?.text).toBe(`sandlot attach -s ${id} exec_9`)
+  const line = lines.find(({ key }) => key.keys.includes('return'))
+  expect(line?.text).toBe(`sandlot ${word} -s ${id} ${rest}`)
 })
 
 test('the key table offers no command line for a file whose name is not UTF-8', () => {
   const { id } = session()
-  const entry = {
-    name: 'caf\ufffd',
-    name_base64: 'Y2Fm6Q==',
-    type: 'file',
-    size: 1,
-    mode: '0644',
-    modified_at: '',
-  }
-  const folder = { ...newFolder('/workspace'), entries: [entry as FileEntry] }
+  const entries = [entry('caf\ufffd', 'file', { name_base64: 'Y2Fm6Q==' })]
+  const folder = { ...newFolder('/workspace'), entries }
   const state = stateWith([session()], { pages: [sessionPage(id, { tab: 'files', folder })] })
   expect(applicableKeys(state).map(({ shown }) => shown)).toContain('Enter v')
   expect(applicableKeys(state).map(({ shown }) => shown)).toContain('e')

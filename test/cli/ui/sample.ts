@@ -1,9 +1,14 @@
+import { Settings } from '../../../cli/core/settings.ts'
+import { createUi } from '../../../cli/ui/create-ui.ts'
 import { newFolder } from '../../../cli/ui/folder.ts'
 import { OutputTail } from '../../../cli/ui/output-tail.ts'
 import { newPageId } from '../../../cli/ui/pages.ts'
+import { press } from '../../../cli/ui/press.ts'
 import { firstState, type OutputPage, type SessionPage, type State } from '../../../cli/ui/state.ts'
+import type { Ui } from '../../../cli/ui/ui.ts'
 import type { Account } from '../../../shared/contract/account.ts'
 import type { ExecSummary } from '../../../shared/contract/exec.ts'
+import type { FileEntry } from '../../../shared/contract/files.ts'
 import type { Sandbox } from '../../../shared/contract/sandboxes.ts'
 
 export const start = Date.parse('2026-11-21T12:00:00.000Z')
@@ -52,6 +57,12 @@ export const command = (change: Partial<ExecSummary> = {}): ExecSummary => ({
   command: 'npm test',
   background: false,
   tty: false,
+  ...change,
+})
+
+export const entry = (name: string, type: FileEntry['type'], change: Partial<FileEntry> = {}): FileEntry => ({
+  ...{ name, type, size: 2048, mode: '644', uid: 1000, gid: 1000, owner: null, group: null },
+  modified_at: at(start),
   ...change,
 })
 
@@ -114,3 +125,19 @@ export const many = (count: number): Sandbox[] =>
       created_at: at(start + index),
     }),
   )
+
+/** Opens a picker without a terminal. Its default service is unreachable. */
+export async function openUi(url = 'http://127.0.0.1:9') {
+  const quits: number[] = []
+  const ui = await createUi(new Settings({ url, apiKey: 'sandlot_live_a' }, {}), {
+    leaveTo: (use) => use(),
+    write() {},
+    quit: (code) => void quits.push(code),
+  })
+  return Object.assign(ui, { quits, [Symbol.dispose]: () => ui.quit() })
+}
+
+/** Presses keys. Keys with one character also type this character. */
+export function pressAll(ui: Ui, ...keys: string[]): void {
+  for (const key of keys) press(ui, { key, text: key.length === 1 ? key : '' })
+}

@@ -1,14 +1,13 @@
 import { expect, test } from 'vitest'
-import { keepSelection, type State, sessionInFront } from '../../../cli/ui/state.ts'
-import { createStore } from '../../../cli/ui/store.ts'
-import { ended, session, stateWith } from './sample.ts'
+import { createStore, type State, sessionInFront } from '../../../cli/ui/state.ts'
+import { ended, session } from './sample.ts'
 
-const [first, second, third] = [1, 2, 3].map((number) =>
-  session({ id: `sbx_${number}`, name: `job-${number}`, created_at: `2026-11-21T12:0${number}:00.000Z` }),
-) as [ReturnType<typeof session>, ReturnType<typeof session>, ReturnType<typeof session>]
+const job = (number: number) =>
+  session({ id: `sbx_${number}`, name: `job-${number}`, created_at: `2026-11-21T12:0${number}:00.000Z` })
+const [first, second, third] = [job(1), job(2), job(3)] as const
 
 function listOf(sessions: State['sessions']) {
-  const store = createStore<State>({ ...stateWith([]), sessions: undefined }, keepSelection)
+  const store = createStore()
   store.set({ sessions })
   return { store, selected: () => sessionInFront(store.get())?.name }
 }
