@@ -130,7 +130,10 @@ export function startLoad(account: Account, sandboxes: readonly string[], base: 
     throw new Error('the terminal could not be attached again')
   }
 
-  const running = Promise.all([...sandboxes.map((id) => repeat(1_000, () => exec(id))), repeat(4_000, create)])
+  const running = Promise.all([
+    ...sandboxes.map((id) => repeat(1_000, () => exec(id))),
+    repeat(4_000, create),
+  ])
   return {
     counts,
     wrong,

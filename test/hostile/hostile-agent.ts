@@ -16,7 +16,7 @@ export function agentSocketOf({ settings }: World, sandboxId: string): string {
   return join(folder, readdirSync(folder).find((name) => name.endsWith('.sock'))!)
 }
 
-type Role = 'main' | 'stdout' | 'stderr'
+export type Role = 'main' | 'stdout' | 'stderr'
 
 export const status = (fields: object): Buffer => Buffer.from(`${JSON.stringify(fields)}\n`)
 
