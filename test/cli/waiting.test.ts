@@ -1,7 +1,8 @@
 import type { ChildProcess } from 'node:child_process'
 import { describe, expect, test } from 'vitest'
 import { shareWorld } from '../support/shared.ts'
-import type { RunOptions } from './client.ts'
+import { clientPath, type RunOptions } from './client.ts'
+import { openTerminal } from './terminal.ts'
 import { makeUsers } from './users.ts'
 
 const world = shareWorld()
@@ -108,12 +109,16 @@ describe.concurrent('sessions', () => {
     const ids = made.map(({ stdout }) => stdout.trim())
     expect(await user.run(['session', 'rm', '--all'])).toMatchObject({ code: 2, stdout: '' })
     expect(await user.run(['session', 'rm', '--all', '--yes', ids[0]!])).toMatchObject({ code: 2 })
-    const terminal = user.home.open(['session', 'rm', '--all'])
+    const terminal = openTerminal(
+      [process.execPath, clientPath, 'session', 'rm', '--all'],
+      user.home.environment(),
+    )
     await terminal.shows('Destroy 2 sessions: sbx_')
     terminal.type('n\r')
     expect(await terminal.ended).toBe(1)
-    const listed = (await user.run(['session', 'ls', '--quiet'])).stdout.trim().split('\n')
-    expect(listed.sort()).toEqual(ids.sort())
+    expect((await user.run(['session', 'ls', '--quiet'])).stdout.trim().split('\n').sort()).toEqual(
+      ids.sort(),
+    )
 
     const { code, stdout, stderr } = await user.run(['session', 'rm', '--all', '--yes'])
     expect({ code, stderr }).toEqual({ code: 0, stderr: 'Destroyed 2 of 2 sessions.\n' })
