@@ -264,7 +264,7 @@ test('constants use camel case, except for external names', () => {
     [...text.matchAll(/^\s*(?:export )?const ([A-Z][A-Z\d_]+)\b(?= *[:=])/gm)].map(([, name]) => name!),
   )
   const ofTheKernel = ['AF_VSOCK', 'ENOSYS', 'EPERM', 'O_CLOEXEC', 'O_PATH']
-  const ofTheEnvironment = ['KUBECONFIG', 'SECRETS_KEY']
+  const ofTheEnvironment = ['JWT_SECRET', 'KUBECONFIG', 'SECRETS_KEY']
   expect([...new Set(names)].sort()).toEqual([...ofTheKernel, ...ofTheEnvironment].sort())
 })
 
