@@ -76,7 +76,7 @@ export function requireScope({ scope }: Caller, endpoint: Endpoint): void {
   if (endpoint.scope === undefined || endpoint.scope === 'run' || scope === 'full') return
   throw new Problem(
     'scope_not_allowed',
-    `${endpoint.method} ${endpoint.path} requires an API key with the scope "full", but this key has the scope "${scope}". Use a key with the scope "full".`,
+    `${endpoint.method} ${endpoint.path} requires an API key with the "full" scope, but this key has the "${scope}" scope. Use a key with the "full" scope.`,
     { members: { scope, needed: endpoint.scope } },
   )
 }

@@ -119,5 +119,8 @@ function plainer({ zodSchema, jsonSchema }: Described): void {
   }
 }
 
-/** Agents send a boolean for a parameter that accepts only the strings `true` and `false`. */
+/**
+ * Whether a parameter accepts only the strings `true` and `false`. Agents send a boolean for such a
+ * parameter.
+ */
 const isSwitch = ({ enum: values }: Json): boolean => Array.isArray(values) && values.join() === 'true,false'

@@ -96,7 +96,7 @@ async function findOwner(
   throw new Problem('invalid_credentials', 'The current password is incorrect.')
 }
 
-/** Replaces a hash that has an outdated cost. Does nothing if the hashing queue is full. */
+/** Replaces a password hash that has an outdated cost. Does nothing if the hashing queue is full. */
 async function hashAgain(app: App, account: AuthenticatedAccount, password: string, waiter: Waiter) {
   const hash = await app.passwords.hash(password, waiter).catch(() => undefined)
   if (hash) await replacePasswordHash(app.context.db.share(account.id), account, hash)
