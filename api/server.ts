@@ -152,7 +152,10 @@ function refuseUnknown(koa: RouterContext) {
   throw new Problem('method_not_allowed', `This route accepts ${methods.join(', ')}.`)
 }
 
-/** @param endsIdle whether to close idle connections immediately instead of after `keepAliveMs` */
+/**
+ * Stops accepting connections, and closes the remaining ones after `maxMs`.
+ * @param endsIdle whether to close idle connections immediately instead of after `keepAliveMs`
+ */
 async function finish(server: Server, maxMs: number, { endRest = () => {}, endsIdle = true } = {}) {
   if (!server.listening) return
   const closed = new Promise((resolve) => {

@@ -71,7 +71,10 @@ async function callerOfKey(app: AuthContext, credential: string, mayAsk?: () => 
   return { id: accountId, credentialId: key.id, scope, generation: undefined, allowlist, overrides, again }
 }
 
-/** @throws {Problem} `scope_not_allowed` */
+/**
+ * Checks that the caller's API key has the scope that an endpoint requires.
+ * @throws {Problem} `scope_not_allowed`
+ */
 export function requireScope({ scope }: Caller, endpoint: Endpoint): void {
   if (endpoint.scope === undefined || endpoint.scope === 'run' || scope === 'full') return
   throw new Problem(

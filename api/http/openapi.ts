@@ -133,7 +133,7 @@ function parametersIn(place: 'path' | 'query' | 'header', schema: Schema): Json[
   ]
 }
 
-/** Describes an object whose entries are separate parameters, such as `metadata.a=b`. */
+/** Describes an object whose entries are sent as separate parameters, such as `metadata.a=b`. */
 const dotted = (name: string, { additionalProperties, maxProperties }: Schema) => ({
   style: 'form',
   explode: true,

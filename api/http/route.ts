@@ -166,7 +166,10 @@ async function takeToken(app: App, { bucket }: Endpoint, koa: KoaContext, accoun
   if (upgrade) Object.assign(upgrade.headers, headers, { 'X-Request-Id': requestId })
 }
 
-/** @throws {Problem} if the account's unread responses exceed its memory budget */
+/**
+ * Sends a handler's reply.
+ * @throws {Problem} if the account's unread responses exceed its memory budget
+ */
 function reply(
   koa: KoaContext,
   endpoint: Endpoint,

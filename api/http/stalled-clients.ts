@@ -19,7 +19,8 @@ export function allowLongStall(response: ServerResponse): void {
 }
 
 /**
- * Number of consecutive checks without progress that close a connection. One delayed check does not close it.
+ * Number of consecutive checks without progress after which a connection is closed. One delayed check
+ * therefore does not close it.
  */
 const checksPerStall = 6
 
@@ -73,7 +74,7 @@ export class StalledClients {
 
 /**
  * Returns the size of each connection's kernel send queue by {@link portsOf}, or an empty map outside Linux.
- * The size reveals slow progress, which Node reports only after a third of the send buffer is free.
+ * The sizes reveal slow progress, which Node reports only after a third of the send buffer is free.
  */
 export async function readSendQueues(): Promise<Map<string, string>> {
   const queues = new Map<string, string>()

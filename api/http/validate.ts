@@ -11,7 +11,7 @@ type RequestParts = Record<'params' | 'query' | 'headers' | 'body', unknown>
 const nothing = z.strictObject({})
 
 /**
- * @returns the parsed values; undefined where the endpoint has no schema
+ * @returns the parsed values; undefined for each part without a schema
  * @throws {Problem} `invalid_request` with all errors, or `not_found` for a malformed path parameter
  */
 export async function validate(endpoint: Endpoint, given: RequestParts): Promise<Record<string, unknown>> {

@@ -24,7 +24,10 @@ export function describedTools(): DescribedTool[] {
   return made
 }
 
-/** @param maxTtl the account's maximum TTL, in seconds */
+/**
+ * Returns the tools as described to one account.
+ * @param maxTtl the account's maximum TTL, in seconds
+ */
 export function toolsFor(
   { sandbox, driver }: Pick<Settings, 'sandbox' | 'driver'>,
   maxTtl: number = sandbox.maxSeconds,

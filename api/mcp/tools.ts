@@ -123,10 +123,7 @@ function partsOf(name: ToolName, { endpoint, always, defaults }: Tool, given: Re
 
 const asInQuery = (value: unknown) => (typeof value === 'boolean' ? String(value) : value)
 
-/**
- * Returns an error as a tool result. Structured content is omitted, because it could be mistaken for a
- * success.
- */
+/** Returns an error as a tool result. It omits structured content, which could be mistaken for a success. */
 function refusal(tool: Tool, problem: Problem, requestId: string): ToolResult {
   const { code, status, message, retryAfterSeconds, members } = problem
   const described = {

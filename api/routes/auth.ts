@@ -83,7 +83,10 @@ export const endSessions = route(sessions.endSessions, async ({ account: { id, g
   return undefined
 })
 
-/** @throws {Problem} `invalid_credentials` */
+/**
+ * Returns an account after checking its password.
+ * @throws {Problem} `invalid_credentials` if the password is incorrect
+ */
 async function findOwner(
   app: App,
   id: string,

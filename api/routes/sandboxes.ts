@@ -170,7 +170,10 @@ async function awaitAdmitted(app: App, admission: Admission, call: CreateCall): 
 const prefersAsync = (header = ''): boolean =>
   header.split(',').some((preference) => preference.split(';')[0]!.trim().toLowerCase() === 'respond-async')
 
-/** @throws {Problem} `sandbox_start_failed`, or `sandbox_destroyed` if the sandbox ended for other reasons */
+/**
+ * Returns the response to a request that creates a sandbox.
+ * @throws {Problem} `sandbox_start_failed`, or `sandbox_destroyed` if the sandbox ended for another reason
+ */
 function answerCreated(row: ShownSandbox, { reused }: Admission, prefer?: string): JsonReply<Sandbox> {
   if (row.destroy_reason === 'start_failed') {
     const detail = row.destroy_detail ?? 'its pod was not ready in time'

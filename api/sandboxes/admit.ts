@@ -61,6 +61,7 @@ export interface AdmitOptions {
 }
 
 /**
+ * Inserts a sandbox if the account's quotas allow it, or returns an existing sandbox.
  * @throws {Problem} `account_suspended`, `idempotency_conflict`, `sandbox_mismatch`,
  *   `concurrent_sandbox_limit_reached` or `monthly_usage_limit_reached`
  */

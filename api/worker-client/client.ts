@@ -112,6 +112,7 @@ export class Workers {
   }
 
   /**
+   * Calls a worker and returns its reply.
    * @throws {Problem} an error returned by the worker, or `unavailable` if no worker accepted the call
    * @throws {WorkerGone} if the only worker that can serve the call is gone
    * @throws {CallLost} if a worker accepted the call but did not respond. The effect of the call is unknown.
@@ -153,7 +154,10 @@ export class Workers {
     }
   }
 
-  /** @throws the same errors as {@link call} */
+  /**
+   * Opens a WebSocket that is attached to a command.
+   * @throws the same errors as {@link call}
+   */
   async attach(
     args: OneExec,
     headers: IncomingHttpHeaders,
