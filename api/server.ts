@@ -19,14 +19,19 @@ import { StalledClients } from './http/stalled-clients.ts'
 import { serveUpgrades, shouldUpgradeCallback } from './http/websocket.ts'
 import { served } from './routes/index.ts'
 
-/** Idle timeout of connections. Common load balancers have a shorter one and close the connection first. */
+/**
+ * Idle timeout of connections. Common load balancers use a shorter timeout, so they close connections first.
+ */
 const keepAliveMs = 75_000
 const headMs = 20_000
 const checkEveryMs = 5_000
 /** Maximum time to receive a request. A streamed body such as stdin may last as long as its sandbox. */
 const uploadMs = 25 * 60 * 60 * 1000
 const headerBytes = 128 * 1024
-/** Time to send the last errors during shutdown, within the 15 s that a supervisor allows by default. */
+/**
+ * Time to send the last error responses during a shutdown, within the 15 s that a supervisor allows by
+ * default.
+ */
 const lastResponseMs = 1_500
 const unusedMs = 1_000
 const internalMs = 1_000
@@ -80,8 +85,9 @@ export function openApi(context: Context) {
       return { port, internalPort }
     },
     /**
-     * Waits `leaveMs` for load balancers, stops accepting connections, and aborts requests that are still
-     * open after `finishMs`. With a `leaveMs`, idle connections stay open until `finishMs`.
+     * Waits `leaveMs` so that load balancers notice the shutdown, stops accepting connections, and aborts
+     * requests that are still open after `finishMs`. If `leaveMs` is not 0, idle connections stay open until
+     * `finishMs`.
      */
     async close({
       leaveMs = context.settings.shutdownDelaySeconds * 1000,
@@ -102,7 +108,7 @@ export function openApi(context: Context) {
   }
 }
 
-/** Requests would fail until Redis is connected. */
+/** Waits up to a second for the Redis connection, because requests fail until Redis is connected. */
 async function awaitFirstConnection(redis: Context['redis']): Promise<void> {
   if (redis.status !== 'ready') await withTimeout(firstTryMs, once(redis, 'ready')).catch(() => {})
 }
@@ -146,7 +152,10 @@ function refuseUnknown(koa: RouterContext) {
   throw new Problem('method_not_allowed', `This route accepts ${methods.join(', ')}.`)
 }
 
-/** @param endsIdle whether to close idle connections immediately instead of after `keepAliveMs` */
+/**
+ * Stops accepting connections, and closes the remaining ones after `maxMs`.
+ * @param endsIdle whether to close idle connections immediately instead of after `keepAliveMs`
+ */
 async function finish(server: Server, maxMs: number, { endRest = () => {}, endsIdle = true } = {}) {
   if (!server.listening) return
   const closed = new Promise((resolve) => {

@@ -88,6 +88,6 @@ export async function removeAccount(
     await sleep(250)
   }
   throw new Error(
-    `${account.email} is suspended and marked for deletion. Workers delete the account after its last pod is gone. Check that the workers are running.`,
+    `${account.email} is suspended and marked for deletion. Workers will delete the account after its last pod is gone. Check that the workers are running.`,
   )
 }

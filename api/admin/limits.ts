@@ -24,7 +24,7 @@ type LimitName = keyof typeof limits
 
 export const limitNames = Object.keys(limits) as LimitName[]
 
-/** New values of the limits to change. Null removes the override, so that the setting applies again. */
+/** New values for the limits to change. Null removes the override, so that the default applies again. */
 type LimitChanges = Partial<Record<LimitName, number | null>>
 
 export function readLimits(values: { [N in LimitName]?: string } & { reset?: boolean }): LimitChanges {

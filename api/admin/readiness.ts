@@ -1,11 +1,16 @@
-/** Shows the /readyz response of one process. `kubectl get --raw` would omit the body of a 503 response. */
+/**
+ * Shows the /readyz response of one process, including the body of a 503 response, which `kubectl get --raw`
+ * omits.
+ */
 import * as z from 'zod'
 import { type Report, showColumns } from './report.ts'
 
 const Readiness = z.object({
   status: z.string(),
   parts: z.record(z.string(), z.string()),
-  /** Commands that are running or whose exit status has not been delivered. Only workers report them. */
+  /**
+   * Number of commands that are running or whose exit status is undelivered. Only workers report this number.
+   */
   execs: z.number().optional(),
 })
 

@@ -59,6 +59,7 @@ export class ApiKeys {
   }
 
   /**
+   * Looks up an API key.
    * @param mayAsk called before an uncached key is read from the database; can throw to prevent the query
    * @returns undefined if the key is unknown, revoked or expired
    */

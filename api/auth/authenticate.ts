@@ -71,12 +71,15 @@ async function callerOfKey(app: AuthContext, credential: string, mayAsk?: () => 
   return { id: accountId, credentialId: key.id, scope, generation: undefined, allowlist, overrides, again }
 }
 
-/** @throws {Problem} `scope_not_allowed` */
+/**
+ * Checks that the caller's API key has the scope that an endpoint requires.
+ * @throws {Problem} `scope_not_allowed`
+ */
 export function requireScope({ scope }: Caller, endpoint: Endpoint): void {
   if (endpoint.scope === undefined || endpoint.scope === 'run' || scope === 'full') return
   throw new Problem(
     'scope_not_allowed',
-    `${endpoint.method} ${endpoint.path} requires an API key with the scope "full", but this key has the scope "${scope}". Use a key with the scope "full".`,
+    `${endpoint.method} ${endpoint.path} requires an API key with the "full" scope, but this key has the "${scope}" scope. Use a key with the "full" scope.`,
     { members: { scope, needed: endpoint.scope } },
   )
 }

@@ -1,6 +1,6 @@
 /**
- * Dummy password hashes for unknown email addresses. A failed login takes equally long whether or not the
- * account exists.
+ * Makes dummy password hashes for unknown email addresses, so that a failed login takes equally long whether
+ * or not the account exists.
  */
 import { createHash, createHmac } from 'node:crypto'
 import Scrypt from 'scrypt-kdf'
@@ -8,7 +8,9 @@ import { countPasswordCosts } from '../../shared/data/accounts.ts'
 import type { Database } from '../../shared/data/database.ts'
 import { cacheFor } from '../../shared/lib/cache-for.ts'
 
-/** Layout of a scrypt hash. `cost` is the offset of log2(N). The checksum covers the first `bytes` bytes. */
+/**
+ * Header of a scrypt hash. `cost` is the offset of log2(N), and the checksum covers the first `bytes` bytes.
+ */
 const header = { cost: 7, bytes: 48, checksumBytes: 16 }
 const countEveryMs = 60_000
 
@@ -33,8 +35,8 @@ export function makeDummyHashes(db: Database, logN: number): (email: string) => 
 }
 
 /**
- * Counts the stored hashes by cost, and makes a dummy hash for each cost. Clients do not know `key`, so they
- * cannot predict the cost for an address.
+ * Counts the stored hashes by cost, and makes a dummy hash for each cost. Clients do not know the returned
+ * `key`, so they cannot predict which cost is used for an email address.
  */
 async function count(db: Database, logN: number) {
   // If counting fails, logins must still work.

@@ -1,4 +1,4 @@
-/** Hashes passwords. Each hash uses 128 MiB of memory by default, so few are computed concurrently. */
+/** Hashes passwords. Each hash uses 128 MiB of memory by default, so only a few are computed concurrently. */
 import Scrypt from 'scrypt-kdf'
 import { FairQueue, type Waiter } from '../limits/fair-queue.ts'
 import { costOf } from './dummy-hashes.ts'

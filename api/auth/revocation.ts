@@ -1,4 +1,4 @@
-/** Closes streams, terminals and uploads within a second of the revocation of their API key. */
+/** Closes streams, terminals and uploads within a second after their API key is revoked. */
 import type { ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Context } from '../../shared/platform/context.ts'
@@ -11,9 +11,9 @@ interface RevocationContext {
   context: Pick<Context, 'notifications' | 'log'>
 }
 
-/** Age from which a request's API key is watched for revocation. */
+/** How long a request runs before its API key is watched for revocation. */
 const longMs = 100
-/** Interval of the checks that detect lost notifications and expired keys. */
+/** Interval of the checks for keys that have expired or whose revocation notification was lost. */
 const lookAgainMs = 10_000
 
 export function closeOnRevocation(app: RevocationContext, account: Caller, response: ServerResponse): void {

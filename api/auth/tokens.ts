@@ -7,7 +7,9 @@ const algorithm = 'HS256'
 const issuer = 'sandlot'
 const audience = 'sandlot-dashboard'
 
-/** Claims of a session token, valid while `generation` equals the account's session generation. */
+/**
+ * Claims of a session token. The token is valid while `generation` equals the account's session generation.
+ */
 interface SessionClaims {
   accountId: string
   generation: number
@@ -39,7 +41,7 @@ export class Tokens {
   }
 }
 
-/** Checks the types of the claims, which a valid signature does not guarantee. */
+/** Schema of a token's claims. A valid signature does not guarantee their types. */
 const Payload = z
   .object({
     sub: z.string().regex(/^acc_[0-9a-z]{26}$/),

@@ -5,7 +5,11 @@ import { Problem } from '../../shared/platform/problem.ts'
 import type { App } from '../app.ts'
 import type { Caller } from '../auth/authenticate.ts'
 
-/** A refusal increments the account's count of refused commands. @throws {Problem} `command_not_allowed` */
+/**
+ * Checks a command against the account's allowlist. A refusal increments the account's count of refused
+ * commands.
+ * @throws {Problem} `command_not_allowed`
+ */
 export async function assertAllowed(
   { context }: Pick<App, 'context'>,
   account: Caller,
@@ -18,8 +22,8 @@ export async function assertAllowed(
 }
 
 /**
- * @throws {Problem} `command_not_allowed` if the allowlist forbids storing these environment variables. The
- *   count of refused commands does not change.
+ * Checks environment variables before they are stored. Unlike {@link assertAllowed}, does not count refusals.
+ * @throws {Problem} `command_not_allowed` if the allowlist forbids storing these variables
  */
 export function assertStorable(
   { allowlist }: Pick<Caller, 'allowlist'>,
@@ -32,7 +36,7 @@ export function assertStorable(
 
 /**
  * Returns a rejection handler that counts commands refused by a worker. Only workers can decrypt stored
- * variables and secrets, so workers check them.
+ * variables and secrets and check them against the allowlist.
  */
 export const countRefused =
   ({ context }: Pick<App, 'context'>, account: Pick<Caller, 'id'>) =>

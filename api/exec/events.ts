@@ -14,6 +14,7 @@ interface PassOptions {
   signal: AbortSignal
   onLost?: (() => void) | undefined
   /**
+   * Returns the exit status of a command whose worker was lost.
    * @param printed the output already forwarded to the client
    * @throws if the exit status cannot be determined
    */
@@ -43,14 +44,17 @@ interface RelayOptions {
   signal: AbortSignal
   finalEvent: string
   onFinalEvent?(events: Buffer): void
-  /** @throws if the final events are unknown; the stream then ends without them and can be resumed later */
+  /**
+   * Returns the events that end the stream after the worker was lost.
+   * @throws if these events are unknown; the stream then ends without them and can be resumed later
+   */
   finalEventsWithoutWorker(lastId: string | undefined): Promise<string>
 }
 
 /** Silence after which the worker is considered lost. Workers send a keep-alive comment every 10 s. */
 const livenessTimeoutMs = 25_000
 
-/** Returns a stream of the worker's events. A slow client slows down the worker. */
+/** Returns a stream of the worker's events. Backpressure from a slow client reaches the worker. */
 export function relayEvents(source: IncomingMessage, options: RelayOptions): Readable {
   const events = Readable.from(relay(source, options), { objectMode: false, highWaterMark: 64 * 1024 })
   // The stream of a HEAD request is never read, so `relay` cannot close the worker's connection.

@@ -15,12 +15,13 @@ interface UnderKey {
   signal: AbortSignal
 }
 
-/** Number of lookups after which a command without a row counts as never started. */
+/** Number of lookups after which a command that still has no row counts as never started. */
 const maxReads = 6
 const readEveryMs = 500
 
 /**
- * Waits until the command ends. Meanwhile, the caller counts as an attached client of the command.
+ * Waits until the command with this Idempotency-Key ends, and returns its result. Meanwhile, the caller
+ * counts as an attached client of the command.
  * @throws {Problem} `exec_not_found`, or an error if the sandbox is not running
  */
 export async function resultUnderKey(app: App, asked: UnderKey): Promise<ExecResult> {

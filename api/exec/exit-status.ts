@@ -1,6 +1,6 @@
 /**
- * The command's row is authoritative for the exit status. `lost` is committed before it is reported, so a
- * command stays lost even if its worker comes back.
+ * Determines the exit statuses of commands. A command's row is authoritative: `lost` is committed before it
+ * is reported, so a command stays lost even if its worker comes back.
  */
 import type { ExecOutcome, ExecRequest, ExecResult } from '../../shared/contract/exec.ts'
 import { eventIdOf, type OutputOffset, offsetOf } from '../../shared/contract/exec-events.ts'
@@ -36,7 +36,10 @@ export async function findExitStatus(
   return isGone ? endAsLost(context, row, sandbox, ids) : readRow(row, sandbox)
 }
 
-/** Returns the status in the row, which can differ if the worker was wrongly considered lost. */
+/**
+ * Returns the exit status in the command's row, or the reported one if the row has none. The two can differ
+ * if the worker was wrongly considered lost.
+ */
 export function preferRow<T extends ExecOutcome>(reported: T, row: ShownExec): T {
   if (row.status === 'running') return reported
   const { status, exit_code, signal, reason, start_error } = row
@@ -54,12 +57,15 @@ export interface StartedExec {
   /** The request's Idempotency-Key. An earlier request with this key may have started the command. */
   key?: string | undefined
   startedAt: Date
-  /** Set if this process has just sent the request, so that a missing row is inserted as `lost`. */
+  /**
+   * Set if this process has just sent the request to a worker. If the command has no row, one is inserted as
+   * `lost`.
+   */
   request?: ExecRequest
 }
 
 /**
- * Stores `lost` if the command's row contains no exit status.
+ * Returns the exit status of a command whose worker was lost. Stores `lost` if the row has no exit status.
  * @param printed number of bytes that the client has received from each output stream
  * @throws {Problem} `unavailable` if the database is unavailable
  */

@@ -9,7 +9,7 @@ import { awaitRunning, loadSandbox } from '../sandboxes/load-sandbox.ts'
 import { type CallOptions, WorkerGone } from '../worker-client/client.ts'
 import { findExitStatus, type RequestIds } from './exit-status.ts'
 
-/** Time added to a command's maximum duration while waiting for a worker's response. */
+/** How much longer than a command's maximum duration the API waits for the worker's response. */
 export const marginMs = 20_000
 
 interface ExecLookup {
@@ -54,7 +54,10 @@ async function loadInSandbox(
   return { sandbox, row, args, options: { workerId: row.worker_id, signal, timeoutMs: marginMs } }
 }
 
-/** Resolves to undefined if the command's worker is gone or no longer holds the command. */
+/**
+ * Waits for a call to a command's worker. Resolves to undefined if the worker is gone or no longer holds the
+ * command.
+ */
 export const unlessForgotten = <T>(work: Promise<T>): Promise<T | undefined> =>
   work.catch((error) => {
     if (isForgotten(error)) return undefined
@@ -81,7 +84,10 @@ export async function summarize(
 
 const pidsMs = 1_000
 
-/** Finds the pids of running commands, except those whose workers do not respond within a second. */
+/**
+ * Returns the pids of running commands by command id. Omits commands whose workers do not respond within a
+ * second.
+ */
 export async function findPids(
   { workers }: App,
   rows: ShownExec[],

@@ -36,7 +36,7 @@ interface ExecStart {
   signal: AbortSignal
 }
 
-/** Returns the result of a command, or the result so far of a background command. */
+/** Runs a command and returns its result. For a background command, returns the result so far. */
 export async function runToResult(
   app: App,
   start: ExecStart,
@@ -64,8 +64,8 @@ export async function runToResult(
 }
 
 /**
- * Adds `exec_id` to the error of a request aborted by a shutdown. With an Idempotency-Key, the command may
- * have a different id.
+ * Adds `exec_id` to the error of a request that a shutdown aborted, unless the request has an
+ * Idempotency-Key. An earlier request with that key may have started the command under a different id.
  */
 function nameCommand(error: unknown, { signal, key }: ExecStart, { execId }: StartedExec): unknown {
   const stopping = stoppingOf(signal)

@@ -11,7 +11,7 @@ const unspecified = ['0.0.0.0', '::', '']
 
 /**
  * @param allowed host names, wildcards such as `*.example.com`, or `*`. Each may include a port.
- * @param own the API's listen address, which is allowed unless it means all interfaces
+ * @param own the API's listen address, which is also allowed unless it stands for all interfaces
  */
 export function makeHostCheck(allowed: readonly string[], own: string): HostCheck {
   const ofOwn = unspecified.includes(own) ? [] : [own.includes(':') ? `[${own}]` : own]

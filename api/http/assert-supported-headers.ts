@@ -28,6 +28,6 @@ export const wrongEncoding = (detail: string, accepted: string[]) =>
 const refused = (name: string, why: string) =>
   new Problem(
     'invalid_request',
-    `The header ${name} ${why}. The request had no effect. Send the request without this header.`,
+    `The ${name} header ${why}. The request had no effect. Send the request without this header.`,
     { members: { errors: [{ path: name, message: why }] } },
   )

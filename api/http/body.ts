@@ -16,8 +16,8 @@ const anyRatioBytes = 256 * 1024
 /** Maximum compression ratio. Ordinary text has a ratio of about ten. */
 const maxRatio = 100
 /**
- * Maximum number of values in a body. Without it, parsing 1 MiB of brackets would take a third of a second
- * and 20 MiB of memory.
+ * Maximum number of values in a body. Without this limit, parsing 1 MiB of brackets would take a third of a
+ * second and 20 MiB of memory.
  */
 const maxValues = 100_000
 const chunkObjectBytes = 128
@@ -141,7 +141,10 @@ function endOfText(text: string, start: number): number {
   }
 }
 
-/** Refused field name, because copying this field would change the prototype of the target object. */
+/**
+ * Name of a field that no body may contain. Copying the field would change the prototype of the target
+ * object.
+ */
 const poison = '__proto__'
 
 function assertPlain(value: unknown): void {

@@ -84,7 +84,9 @@ export function asProblem(error: unknown, { log, signal }: Pick<RequestState, 'l
   )
 }
 
-/** Omits the stack, which would be logged for every request during an outage. */
+/**
+ * Returns only the first line of an error message, because it is logged for every request during an outage.
+ */
 const reasonOf = (error: unknown) => (error instanceof Error ? error.message.split('\n')[0] : String(error))
 
 function answerWith(koa: KoaContext, problem: Problem, requestId: string) {

@@ -89,8 +89,8 @@ const needs = {
   none: 'Requires no credential.',
   token: 'Requires a session token.',
   key: 'Requires an API key.',
-  run: 'Requires an API key with the scope `run` or `full`.',
-  full: 'Requires an API key with the scope `full`.',
+  run: 'Requires an API key with the `run` or `full` scope.',
+  full: 'Requires an API key with the `full` scope.',
 }
 
 function offerIn({ properties = {} }: Schema, { sandbox }: Settings) {
@@ -133,7 +133,7 @@ function parametersIn(place: 'path' | 'query' | 'header', schema: Schema): Json[
   ]
 }
 
-/** Describes an object whose entries are separate parameters, such as `metadata.a=b`. */
+/** Describes an object whose entries are sent as separate parameters, such as `metadata.a=b`. */
 const dotted = (name: string, { additionalProperties, maxProperties }: Schema) => ({
   style: 'form',
   explode: true,
@@ -145,7 +145,10 @@ const dotted = (name: string, { additionalProperties, maxProperties }: Schema) =
   },
 })
 
-/** Returns mutually exclusive fields. OpenAPI can express them only as properties of one parameter. */
+/**
+ * Returns the mutually exclusive fields of a schema, which OpenAPI can express only as properties of one
+ * parameter.
+ */
 function choiceIn({ oneOf, not }: Schema): { names: string[]; isNeeded: boolean } | undefined {
   if (oneOf) return { names: oneOf.flatMap(({ required = [] }) => required), isNeeded: true }
   return not?.required && { names: not.required, isNeeded: false }

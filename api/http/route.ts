@@ -70,7 +70,7 @@ export interface ServedRoute {
   invoke(app: App, call: Invocation): Promise<JsonReply<unknown>>
 }
 
-/** A request on behalf of another request, such as a tool call. Its fields have not been validated yet. */
+/** An internal call of a route, for example to run an MCP tool. Its fields have not been validated yet. */
 export interface Invocation extends Pick<Call<Endpoint>, 'requestId' | 'log' | 'signal'> {
   account: Caller
   params?: unknown
@@ -79,7 +79,10 @@ export interface Invocation extends Pick<Call<Endpoint>, 'requestId' | 'log' | '
   body?: unknown
 }
 
-/** Concurrent requests per account and API process. A rate limit does not limit streams, which stay open. */
+/**
+ * Maximum number of concurrent requests per account and API process. Rate limits do not restrict streams,
+ * which stay open.
+ */
 const maxOpenRequests = 1_000
 
 type Reply<E extends Endpoint> = E['reply'] extends z.ZodType ? z.output<E['reply']> : undefined
@@ -163,7 +166,10 @@ async function takeToken(app: App, { bucket }: Endpoint, koa: KoaContext, accoun
   if (upgrade) Object.assign(upgrade.headers, headers, { 'X-Request-Id': requestId })
 }
 
-/** @throws {Problem} if the account's unread responses exceed its memory budget */
+/**
+ * Sends a handler's reply.
+ * @throws {Problem} if the account's unread responses exceed its memory budget
+ */
 function reply(
   koa: KoaContext,
   endpoint: Endpoint,

@@ -12,7 +12,7 @@ const stopping = new Problem(
   { retryAfterSeconds: 1 },
 )
 
-/** Returns undefined if the request was aborted for a reason other than shutdown. */
+/** Returns the shutdown error if the shutdown aborted the request, otherwise undefined. */
 export const stoppingOf = ({ reason }: AbortSignal): Problem | undefined =>
   reason === stopping ? stopping : undefined
 
@@ -43,14 +43,17 @@ export class OpenRequests {
     for (const response of this.open.keys()) response.shouldKeepAlive = false
   }
 
-  /** Aborts all open requests, which starts the grace periods of their commands. */
+  /** Aborts all open requests, starting the grace periods of their commands. */
   giveUp(): void {
     this.hasGivenUp = true
     for (const gone of this.open.values()) gone.abort(stopping)
   }
 }
 
-/** Closes connections on which no byte has arrived. Node does not treat these connections as idle. */
+/**
+ * Returns a function that closes connections on which no byte has arrived. Node does not treat such
+ * connections as idle.
+ */
 export function trackUnused(server: Server): () => void {
   const open = new Set<Socket>()
   server.on('connection', (socket: Socket) => {

@@ -8,7 +8,7 @@ import type { Server, Socket } from 'node:net'
 import type { Logger } from '../../shared/platform/log.ts'
 import { onceClosed } from '../../shared/platform/sockets.ts'
 
-/** Event streams get a longer timeout, because the reader may be a pager such as `less`. */
+/** Factor that extends the timeout for event streams, whose reader may be a pager such as `less`. */
 const eventsFactor = 60
 const eventStreams = new WeakSet<Socket>()
 
@@ -18,7 +18,10 @@ export function allowLongStall(response: ServerResponse): void {
   onceClosed(response, () => eventStreams.delete(socket))
 }
 
-/** Number of checks without progress before a connection is closed, so that a delayed check is harmless. */
+/**
+ * Number of consecutive checks without progress after which a connection is closed. One delayed check
+ * therefore does not close it.
+ */
 const checksPerStall = 6
 
 interface Watched {
@@ -70,8 +73,8 @@ export class StalledClients {
 }
 
 /**
- * Returns the size of each connection's kernel send queue by {@link portsOf}, or nothing outside Linux. Node
- * reports a slow client's progress only after a third of the send buffer is free.
+ * Returns the size of each connection's kernel send queue by {@link portsOf}, or an empty map outside Linux.
+ * The sizes reveal slow progress, which Node reports only after a third of the send buffer is free.
  */
 export async function readSendQueues(): Promise<Map<string, string>> {
   const queues = new Map<string, string>()

@@ -1,6 +1,8 @@
 import { isUtf8 } from 'node:buffer'
 
-/** Returns the predicate of an error message, or undefined if the bytes are UTF-8. */
+/**
+ * Returns why the bytes are not UTF-8, as the predicate of an error message, or undefined if they are UTF-8.
+ */
 export function whyNoText(bytes: Buffer): string | undefined {
   if (isUtf8(bytes)) return undefined
   const at = invalidAt(bytes)

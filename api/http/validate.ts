@@ -11,7 +11,7 @@ type RequestParts = Record<'params' | 'query' | 'headers' | 'body', unknown>
 const nothing = z.strictObject({})
 
 /**
- * @returns the parsed values; undefined where the endpoint has no schema
+ * @returns the parsed values; undefined for each part without a schema
  * @throws {Problem} `invalid_request` with all errors, or `not_found` for a malformed path parameter
  */
 export async function validate(endpoint: Endpoint, given: RequestParts): Promise<Record<string, unknown>> {
@@ -31,7 +31,7 @@ export async function validate(endpoint: Endpoint, given: RequestParts): Promise
   throw invalid(...errors)
 }
 
-/** A message defined in the schema takes precedence. */
+/** Returns the default message for a validation error. A message defined in the schema takes precedence. */
 const messageOf: z.core.$ZodErrorMap = (issue) => {
   switch (issue.code) {
     case 'invalid_type':

@@ -18,13 +18,13 @@ export function requireUpgrade({ upgrade }: { upgrade: Upgrade | undefined }): U
   throw invalid({ path: 'upgrade', message: 'is required, because this route accepts only WebSockets' })
 }
 
-/** Ignores upgrades to protocols other than WebSocket. */
+/** Whether to accept an upgrade. Node serves upgrade requests for other protocols as ordinary requests. */
 export const shouldUpgradeCallback = ({ headers }: IncomingMessage): boolean =>
   headers.upgrade?.toLowerCase() === 'websocket'
 
 /**
- * Serves WebSocket requests, whose sockets Node detaches from the server.
- * @returns a function that closes all open sockets
+ * Serves WebSocket requests.
+ * @returns a function that closes their sockets, which Node detaches from the server
  */
 export function serveUpgrades(server: Server, serve: RequestListener): () => void {
   const open = new Set<Duplex>()

@@ -6,6 +6,7 @@ import { SettingsError } from '../../shared/platform/settings.ts'
 type ClientAddress = (request: IncomingMessage) => string
 
 /**
+ * Returns a function that determines the client address of a request.
  * @param trustedProxies IP addresses and ranges of proxies whose `X-Forwarded-For` header is trusted
  * @throws {SettingsError} for an invalid address or range
  */

@@ -1,4 +1,7 @@
-/** Alternates between client networks, so that one network cannot delay the password hashes of the others. */
+/**
+ * A queue that alternates between client networks, so that one network cannot delay the password hashes of
+ * the others.
+ */
 import { addAbortListener } from 'node:events'
 import { append, type RoundRobinQueue, takeFirst } from '../../shared/lib/round-robin-queue.ts'
 import { unavailable } from '../../shared/platform/problem.ts'
@@ -19,7 +22,10 @@ interface Waiting {
 
 type Lane = RoundRobinQueue<Waiting>
 
-/** Maximum queue length per lane and running hash. The last request of a full lane usually waits 4 s. */
+/**
+ * Maximum number of waiting requests per lane and concurrent hash. The last request in a full lane usually
+ * waits 4 s.
+ */
 const maxWaitingPerRunning = 10
 
 export class FairQueue {

@@ -1,6 +1,7 @@
 /**
- * Most buckets are stored in Redis and shared by all API processes. The buckets for `reads` and `changes` are
- * kept in each process, so that API keys can be revoked while Redis is unavailable.
+ * Limits request rates with token buckets. Most buckets are stored in Redis and shared by all API processes.
+ * The `reads` and `changes` buckets are kept in each process, so that API keys can be revoked while Redis is
+ * unavailable.
  */
 import type { Redis } from 'ioredis'
 import type { Bucket } from '../../shared/contract/endpoint.ts'
@@ -47,7 +48,9 @@ type TakeResult = [number, number, number]
 
 type BucketRedis = Redis & { sandlotTakeToken(key: string, limit: number): Promise<TakeResult> }
 
-/** Maximum number of uncached API keys per minute from one client address, which many clients may share. */
+/**
+ * Maximum number of uncached API keys per minute from one client address. Many clients may share an address.
+ */
 const unknownKeysPerMinute = 300
 
 const perMinute = (limit: number) => new TokenBuckets({ perSecond: limit / 60, burst: limit })
@@ -67,7 +70,7 @@ export class Buckets {
 
   /**
    * @param owner an account id or a client address
-   * @param ownLimit the account's own tokens per minute, for buckets in Redis
+   * @param ownLimit the account's own limit in tokens per minute; applies only to buckets in Redis
    * @throws {Problem} `rate_limited` if the bucket is empty
    * @throws if the bucket is stored in Redis and Redis is unavailable
    */
@@ -84,7 +87,10 @@ export class Buckets {
     throw tooMany(bucket, limit, waitUs / 1000)
   }
 
-  /** @throws {Problem} `rate_limited` */
+  /**
+   * Counts a request with an uncached API key against the limit for its client address.
+   * @throws {Problem} `rate_limited` if the limit is exceeded
+   */
   takeUnknownKey(address: string): void {
     const taken = this.unknownKeys.take(address)
     if (!('waitMs' in taken)) return

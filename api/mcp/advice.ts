@@ -12,8 +12,8 @@ const steps: { [C in ErrorCode]?: string } = {
   file_exists:
     'To replace the file, call this tool again with overwrite set to true. To change the file, use file_edit.',
   is_directory: 'Use the path of a file in the directory. file_list shows the files in the directory.',
-  permission_denied: 'Choose a path below /workspace or /tmp.',
-  read_only: 'Choose a path below /workspace or /tmp, which are the only writable ones.',
+  permission_denied: 'Choose a path under /workspace or /tmp.',
+  read_only: 'Choose a path under /workspace or /tmp, the only writable directories.',
   edit_no_match: 'Read the file with file_view, then copy the text to replace exactly, including whitespace.',
   edit_not_unique: 'Add surrounding lines to old so that it occurs only once, or set replace_all to true.',
   precondition_failed: 'Read the file again with file_view, then edit its current content.',
@@ -35,7 +35,10 @@ const steps: { [C in ErrorCode]?: string } = {
   internal_error: 'Try once more. If it fails again, report the request_id to the user.',
 }
 
-/** An `unavailable` error can occur after the change has been made. */
+/**
+ * The next step after an `unavailable` error from a tool that makes changes. The change may have taken
+ * effect.
+ */
 const unlessDone =
   'Wait retry_after seconds, then check whether the call took effect. If it did not, call this tool again.'
 

@@ -1,4 +1,4 @@
-/** Validates MCP messages. Names are short, because responses and progress notifications repeat them. */
+/** Validates MCP messages. Names must be short, because responses and progress notifications repeat them. */
 import { invalid } from '../errors/invalid.ts'
 
 const maxNamed = 200

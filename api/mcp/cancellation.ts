@@ -42,6 +42,6 @@ export async function whenCancelled(
   return false
 }
 
-/** The ids are hashed, because clients choose their length. */
+/** Returns the Redis key of a cancellation. The ids are hashed, because clients choose their length. */
 const nameOf = ({ accountId, session }: McpClient, requestId: RequestId): string =>
   `sandlot:mcp-cancelled:${hash('sha256', JSON.stringify([accountId, session ?? null, requestId]))}`

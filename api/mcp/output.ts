@@ -9,7 +9,7 @@ export interface CutResult {
 const streams = ['stdout', 'stderr']
 const lists = ['entries', 'paths', 'matches', 'skipped_binary']
 
-/** Truncates long fields. The response then still matches the route's schema. */
+/** Truncates the long fields of a response. The result still matches the route's schema. */
 export function cutToSize(reply: object): CutResult {
   const fitted: CutResult = { result: { ...reply }, notes: [] }
   const { result, notes } = fitted

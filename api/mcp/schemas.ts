@@ -24,7 +24,10 @@ export function describedTools(): DescribedTool[] {
   return made
 }
 
-/** @param maxTtl the account's maximum TTL, in seconds */
+/**
+ * Returns the tools as described to one account.
+ * @param maxTtl the account's maximum TTL, in seconds
+ */
 export function toolsFor(
   { sandbox, driver }: Pick<Settings, 'sandbox' | 'driver'>,
   maxTtl: number = sandbox.maxSeconds,
@@ -119,5 +122,8 @@ function plainer({ zodSchema, jsonSchema }: Described): void {
   }
 }
 
-/** Agents send a boolean for a parameter that accepts only the strings `true` and `false`. */
+/**
+ * Whether a parameter accepts only the strings `true` and `false`. Agents send a boolean for such a
+ * parameter.
+ */
 const isSwitch = ({ enum: values }: Json): boolean => Array.isArray(values) && values.join() === 'true,false'

@@ -41,7 +41,10 @@ pass its id as session_id to exec and the file tools, and call session_destroy w
 to /workspace. A session ends automatically at expires_at, and its files are deleted. An error is JSON with a code, \
 an explanation (detail) and the next step (next). If it contains retry_after, wait that many seconds.`
 
-/** Since version 2026-07-28, each message names the protocol version. Earlier clients send `initialize`. */
+/**
+ * Responds to an MCP message. Since protocol version 2026-07-28, each message names the version. Earlier
+ * clients send `initialize`.
+ */
 export async function answerMessage(
   app: App,
   routes: ServedRoute[],
@@ -74,7 +77,10 @@ async function answerEarlier(app: App, routes: ServedRoute[], incoming: McpMessa
   return transport.handleRequest(request, { parsedBody: message })
 }
 
-/** In version 2026-07-28, a disconnect cancels the client's call, and streams cannot be resumed. */
+/**
+ * Responds to a message of protocol version 2026-07-28, in which a disconnect cancels the call and streams
+ * cannot be resumed.
+ */
 function answerStateless(app: App, routes: ServedRoute[], incoming: McpMessage, request: Request) {
   const { message, headers } = incoming
   const mode = accepts(headers.accept, events) ? 'auto' : 'json'
@@ -91,7 +97,10 @@ const wantsEvents = ({ message, headers }: McpMessage): boolean =>
 const json = 'application/json'
 const events = 'text/event-stream'
 
-/** The SDK requires clients to accept both media types. This service requires only one. */
+/**
+ * Returns an `Accept` header that satisfies the SDK, which requires clients to accept both media types. This
+ * service requires only one of them.
+ */
 const acceptFor = (accept: string | undefined): string =>
   accepts(accept, json) || accepts(accept, events) ? `${json}, ${events}` : '*/*;q=0'
 
@@ -178,8 +187,8 @@ function makeServer(
 }
 
 /**
- * Reports progress every second if the client requested it. Otherwise, the client would time out.
- * @param from the seconds that the call has already been running
+ * Reports progress every second if the client requested it, so that the client does not time out.
+ * @param from number of seconds that the call has already been running
  */
 function reportProgress(
   { _meta, notify }: ServerContext['mcpReq'],

@@ -1,4 +1,4 @@
-/** An event id contains the data of its tool call, so any API process can resume a broken stream. */
+/** Encodes the data of a tool call in its event ids, so that any API process can resume a broken stream. */
 import type { EventStore } from '@modelcontextprotocol/server'
 import * as z from 'zod'
 import { Id } from '../../shared/contract/endpoint.ts'
@@ -6,7 +6,7 @@ import { parseJson } from '../../shared/contract/json.ts'
 import { mcpEventId, type ToolName, tools } from '../../shared/contract/mcp.ts'
 import { invalid } from '../errors/invalid.ts'
 
-/** Clients of this protocol version can resume a stream that broke before its first event. */
+/** The protocol version whose clients can resume a stream that broke before its first event. */
 export const resumable = '2025-11-25'
 
 const Name = z.union([z.string(), z.number()])
@@ -20,7 +20,7 @@ const Ticket = z.object({
   at: z.int().min(0),
 })
 
-/** A ticket grants no access. */
+/** The data of a tool call, which its event ids contain. A ticket grants no access. */
 export type Ticket = z.infer<typeof Ticket>
 
 export function numberEvents(ticket: Ticket, from = 0): EventStore {

@@ -1,4 +1,4 @@
-/** Runs the tools. A tool call runs the handler of the corresponding route, with the same limits. */
+/** Runs MCP tools. A tool call runs the handler of the corresponding route, with the same limits. */
 import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
 import { resumption, type Tool, type ToolName, tools } from '../../shared/contract/mcp.ts'
 import { Problem } from '../../shared/platform/problem.ts'
@@ -83,7 +83,10 @@ async function toResult(
   }
 }
 
-/** When a client disconnects, the results of all tools except `exec` are lost. */
+/**
+ * Returns the error for a lost result. When a client disconnects, the results of all tools except `exec` are
+ * lost.
+ */
 function resultLost(name: ToolName): Problem {
   const next = tools[name].readOnly
     ? 'Make the same call again.'
@@ -120,7 +123,7 @@ function partsOf(name: ToolName, { endpoint, always, defaults }: Tool, given: Re
 
 const asInQuery = (value: unknown) => (typeof value === 'boolean' ? String(value) : value)
 
-/** Structured content is omitted, so that the error is not mistaken for a result. */
+/** Returns an error as a tool result. It omits structured content, which could be mistaken for a success. */
 function refusal(tool: Tool, problem: Problem, requestId: string): ToolResult {
   const { code, status, message, retryAfterSeconds, members } = problem
   const described = {

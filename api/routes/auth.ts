@@ -83,7 +83,10 @@ export const endSessions = route(sessions.endSessions, async ({ account: { id, g
   return undefined
 })
 
-/** @throws {Problem} `invalid_credentials` */
+/**
+ * Returns an account after checking its password.
+ * @throws {Problem} `invalid_credentials` if the password is incorrect
+ */
 async function findOwner(
   app: App,
   id: string,
@@ -96,7 +99,7 @@ async function findOwner(
   throw new Problem('invalid_credentials', 'The current password is incorrect.')
 }
 
-/** Replaces a hash that has an outdated cost. Does nothing if the hashing queue is full. */
+/** Replaces a password hash that has an outdated cost. Does nothing if the hashing queue is full. */
 async function hashAgain(app: App, account: AuthenticatedAccount, password: string, waiter: Waiter) {
   const hash = await app.passwords.hash(password, waiter).catch(() => undefined)
   if (hash) await replacePasswordHash(app.context.db.share(account.id), account, hash)

@@ -11,7 +11,7 @@ import * as ports from './ports.ts'
 import * as sandboxes from './sandboxes.ts'
 import * as secrets from './secrets.ts'
 
-/** The files that define routes. Every export of these files must be a route. */
+/** The modules that define routes. Every export of these modules must be a route. */
 const families = [auth, apiKeys, sandboxes, exec, files, ports, allowlist, secrets, account, openApi]
 const routes: ServedRoute[] = families.flatMap((family) => Object.values(family))
 

@@ -30,7 +30,7 @@ export const resumeMcp = (routes: ServedRoute[]) =>
     if (eventId === undefined || request.method !== 'GET') {
       throw new Problem(
         'method_not_allowed',
-        'GET can only resume the stream of a tool call. Send the header Last-Event-ID.',
+        'GET can only resume the stream of a tool call. Send the Last-Event-ID header.',
         { members: { allow: ['POST', 'OPTIONS'] } },
       )
     }
@@ -70,7 +70,7 @@ async function answer(
   }
 }
 
-/** Returns a body even for a notification. Without one, Koa would replace the status 202 with 204. */
+/** Returns a body even for a notification. Without a body, Koa would replace the status 202 with 204. */
 function bodyOf({ body, headers }: Response, outbox: Outbox) {
   if (!body) return ''
   const isStream = headers.get('content-type')?.startsWith('text/event-stream')

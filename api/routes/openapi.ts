@@ -18,7 +18,10 @@ export const getDocs = route(contract.getDocs, async (_, { context }) =>
 const document = (bytes: Buffer, type: string) =>
   new JsonReply(bytes as never, { headers: { 'content-type': type } })
 
-/** All responses share the bytes, so unread responses to unauthenticated requests use no extra memory. */
+/**
+ * Encodes a document once for all responses, so that unread responses to unauthenticated requests use no
+ * extra memory.
+ */
 function encodeOnce(make: (settings: Settings) => string): (settings: Settings) => Buffer {
   const made = new WeakMap<Settings, Buffer>()
   return (settings) => {

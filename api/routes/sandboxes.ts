@@ -50,12 +50,15 @@ export const getOrCreateSandbox = route(byName.getOrCreateSandbox, async (call, 
   )
 })
 
-/** Number of sandboxes that one request may find by name before concurrent requests end or rename them. */
+/**
+ * Maximum number of attempts to return a sandbox by name. An attempt fails if a concurrent request ends or
+ * renames the sandbox.
+ */
 const maxAttempts = 5
 
 /**
- * Whether a sandbox can still be returned for its name. A failed start counts, because many concurrent
- * requests would otherwise start replacements one after the other.
+ * Whether a sandbox found by name can still be returned. A failed start counts, so that many concurrent
+ * requests do not start one replacement after another.
  */
 const isStillNamed = (row: ShownSandbox, name: string): boolean =>
   row.name === name && (!row.destroyed_at || row.destroy_reason === 'start_failed')
@@ -97,7 +100,7 @@ export const updateSandbox = route(
   },
 )
 
-/** @throws {Problem} `invalid_request` if the sandbox would live longer than the account's maximum */
+/** @throws {Problem} `invalid_request` if the sandbox would live longer than the account permits */
 function assertTtlAllowed(sandbox: SandboxOfAccount, ttlSeconds: number, maxSeconds: number): void {
   const { created_at, now } = sandbox
   const endMs = Math.min(maxExpiryOf(sandbox).getTime(), created_at.getTime() + maxSeconds * 1000)
@@ -160,11 +163,17 @@ async function awaitAdmitted(app: App, admission: Admission, call: CreateCall): 
   return awaitSettled(app, { accountId: account.id, sandboxId, signal, maxMs })
 }
 
-/** Preferences are separated by commas and may have parameters (RFC 7240). */
+/**
+ * Whether the client prefers an asynchronous response. Preferences are separated with commas and may have
+ * parameters (RFC 7240).
+ */
 const prefersAsync = (header = ''): boolean =>
   header.split(',').some((preference) => preference.split(';')[0]!.trim().toLowerCase() === 'respond-async')
 
-/** @throws {Problem} `sandbox_start_failed`, or `sandbox_destroyed` if the sandbox has ended otherwise */
+/**
+ * Returns the response to a request that creates a sandbox.
+ * @throws {Problem} `sandbox_start_failed`, or `sandbox_destroyed` if the sandbox ended for another reason
+ */
 function answerCreated(row: ShownSandbox, { reused }: Admission, prefer?: string): JsonReply<Sandbox> {
   if (row.destroy_reason === 'start_failed') {
     const detail = row.destroy_detail ?? 'its pod was not ready in time'

@@ -70,7 +70,8 @@ const present = (row: ShownSecret): Secret => ({
 })
 
 /**
- * Locks an active sandbox's row. If the sandbox is destroyed later, the inserted secret is deleted too.
+ * Locks the row of an active sandbox before a secret is inserted, so that destroying the sandbox also deletes
+ * the secret.
  * @throws {Problem} `not_found` or `sandbox_destroyed`
  */
 async function assertActive(db: Queries, accountId: string, id: string): Promise<void> {

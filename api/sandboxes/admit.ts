@@ -38,7 +38,7 @@ export interface Admission {
 type Order = ReturnType<typeof readOrder>
 
 /**
- * Applies the defaults. The returned `seconds` is the TTL.
+ * Applies the defaults to a create request. The returned `seconds` is the TTL.
  * @param maxTtl the account's maximum TTL, in seconds
  * @throws {Problem} `invalid_request` if this installation does not allow the image or the TTL
  */
@@ -61,6 +61,7 @@ export interface AdmitOptions {
 }
 
 /**
+ * Inserts a sandbox if the account's quotas allow it, or returns an existing sandbox.
  * @throws {Problem} `account_suspended`, `idempotency_conflict`, `sandbox_mismatch`,
  *   `concurrent_sandbox_limit_reached` or `monthly_usage_limit_reached`
  */
@@ -182,7 +183,10 @@ function assertMatch(
   )
 }
 
-/** The hash includes the sandbox's ID, so that equal environments have different hashes. */
+/**
+ * Returns the data to hash for a sandbox's environment. It includes the sandbox's ID, so that equal
+ * environments have different hashes.
+ */
 const envOf = (sandboxId: string, env: Record<string, string>) => ({ sandbox: sandboxId, env })
 
 function checkConcurrent(rows: ActiveSandbox[], limit: number) {
@@ -208,6 +212,7 @@ function checkConcurrent(rows: ActiveSandbox[], limit: number) {
 }
 
 /**
+ * Checks the account's usage in the current month.
  * @returns the time of the check
  * @throws {Problem} `monthly_usage_limit_reached`
  */

@@ -24,7 +24,10 @@ export async function enqueueCreate(context: Context, admission: Admission, of: 
   ])
 }
 
-/** Enqueues the expiry job for a shortened TTL. After an extension, the earlier job reschedules itself. */
+/**
+ * Enqueues the expiry job for a shortened TTL. An extension needs no new job, because the earlier one
+ * reschedules itself.
+ */
 export async function enqueueExpiry(
   context: Context,
   sandboxId: string,

@@ -14,7 +14,7 @@ import type { WorkerHealth } from './health.ts'
 
 const registryMs = 500
 const rereadMs = 250
-/** How long a missing worker is remembered, so that its commands are lost without another wait. */
+/** How long a missing worker is remembered, so that further calls to it fail without another wait. */
 const rememberMs = 10 * 60_000
 
 export class Candidates {
@@ -59,7 +59,10 @@ export class Candidates {
     }
   }
 
-  /** Waits for an unregistered worker, which may be alive and have lost only its connection to Redis. */
+  /**
+   * Waits for an unregistered worker to register again. It may be alive and have lost only its connection to
+   * Redis.
+   */
   private async listAwaited(workerId: string | undefined): Promise<ListedWorker[]> {
     if (workerId === undefined || workerId === noWorker || this.health.isSilent(workerId)) return []
     const known = this.missing.get(workerId)

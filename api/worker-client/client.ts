@@ -39,7 +39,7 @@ export { CallLost, reportLost }
 
 export interface CallOptions {
   signal: AbortSignal
-  /** Time from a worker's acceptance to its response, after which the call counts as lost. */
+  /** Maximum time from a worker's acceptance to its response. After that, the call counts as lost. */
   timeoutMs: number
   /** The only worker that can serve the call. By default, the sandbox's slot owner is tried first. */
   workerId?: string | undefined
@@ -97,12 +97,12 @@ export class Workers {
     if (workers.some(({ isSetUp }) => isSetUp === false)) {
       throw cannotCreate(
         'cluster_misconfigured',
-        'The sandbox backend is misconfigured, so no sandbox can be created. The workers log the reason and the fix.',
+        "The sandbox backend is misconfigured, so no sandbox can be created. See the workers' logs for the reason and the fix.",
       )
     }
     throw cannotCreate(
       'cluster_unreachable',
-      'No worker can reach the sandbox backend. The workers log the reason.',
+      "No worker can reach the sandbox backend. See the workers' logs for the reason.",
     )
   }
 
@@ -112,6 +112,7 @@ export class Workers {
   }
 
   /**
+   * Calls a worker and returns its reply.
    * @throws {Problem} an error returned by the worker, or `unavailable` if no worker accepted the call
    * @throws {WorkerGone} if the only worker that can serve the call is gone
    * @throws {CallLost} if a worker accepted the call but did not respond. The effect of the call is unknown.
@@ -153,7 +154,10 @@ export class Workers {
     }
   }
 
-  /** @throws the same errors as {@link call} */
+  /**
+   * Opens a WebSocket that is attached to a command.
+   * @throws the same errors as {@link call}
+   */
   async attach(
     args: OneExec,
     headers: IncomingHttpHeaders,
@@ -164,7 +168,10 @@ export class Workers {
     throw new WorkerGone()
   }
 
-  /** Any worker can open the connection. @throws the same errors as {@link call} */
+  /**
+   * Connects to a port of a sandbox. Any worker can open the connection.
+   * @throws the same errors as {@link call}
+   */
   async connectPort(args: OnePort, headers: IncomingHttpHeaders, signal: AbortSignal): Promise<Tunnel> {
     let lost: unknown
     for await (const worker of this.candidates.of(args.sandboxId, undefined)) {

@@ -1,6 +1,6 @@
 /**
- * Sends a call to a worker, whose body follows only after `100 Continue`. A call that fails earlier has no
- * effect. The effect of a call that fails later is unknown.
+ * Hands a call over to a worker. The body of the call is sent only after `100 Continue`. A call that fails
+ * earlier has no effect. The effect of a call that fails later is unknown.
  */
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import { type Agent, request as openRequest } from 'node:https'
@@ -21,11 +21,13 @@ export interface HandOver {
   handOverMs: number
   /** Time from acceptance to the response headers. After that, the call counts as lost. */
   timeoutMs: number
-  /** Starts watching the worker's liveness after it has accepted the call. Returns a function that stops. */
+  /**
+   * Watches the worker's liveness after it has accepted the call. Returns a function that stops the watch.
+   */
   watch(onTimeout: () => void, bytesMoved: () => number): () => void
 }
 
-/** `notTaken`: the worker did not accept the call. `stale`: a reused connection had been closed. */
+/** `notTaken`: the worker did not accept the call. `stale`: the reused connection was already closed. */
 export type HandedOver = { response: IncomingMessage } | { notTaken: Error } | { stale: true }
 
 /** Thrown if a worker accepted a call but did not respond. The effect of the call is unknown. */
@@ -112,7 +114,8 @@ export async function handOver(target: HandOver): Promise<HandedOver> {
 }
 
 /**
- * Writes all buffered chunks at once, because each write becomes a separate TLS record.
+ * Sends a streamed body. Writes all buffered chunks at once, because each write becomes a separate TLS
+ * record.
  * @returns a function that stops sending and leaves the rest of the body unread
  */
 function sendJoined(body: Readable, request: ClientRequest): () => void {

@@ -1,4 +1,7 @@
-/** Checks workers. The connections of a frozen worker stay open, so only an unanswered check reveals it. */
+/**
+ * Checks the liveness of workers. The connections of a frozen worker stay open, so only an unanswered check
+ * reveals that the worker is frozen.
+ */
 import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { wasStalled } from '../../shared/platform/event-loop-stall.ts'
@@ -24,6 +27,7 @@ export class WorkerHealth {
   }
 
   /**
+   * Watches a worker while a call to it is open.
    * @param onTimeout called at most once, when the worker stops responding
    * @returns a function that stops watching
    */
@@ -51,11 +55,14 @@ export class WorkerHealth {
   }
 }
 
-/** Bytes transferred in both directions, without those that the kernel has not yet accepted. */
+/** Bytes transferred over a socket in both directions, excluding any that the kernel has not yet accepted. */
 export const bytesOver = (socket: Socket | null | undefined): number =>
   !socket ? 0 : socket.bytesRead + socket.bytesWritten - socket.writableLength
 
-/** Checks one worker until no call is open and the worker responds or `maxIdleChecks` is reached. */
+/**
+ * Checks one worker while calls to it are open. After that, an unresponsive worker is checked until it
+ * responds or `maxIdleChecks` is reached.
+ */
 class Watch {
   isSilent = false
   private readonly calls = new Map<() => void, () => number>()

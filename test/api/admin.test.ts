@@ -83,7 +83,7 @@ test("`admin keys` shows the fingerprints of each process's keys", async () => {
   expect(away).toMatchObject({ code: 1, stderr: expect.stringContaining('ECONNREFUSED') })
 })
 
-test('`admin ready` exits with 1 if the process is not ready', async () => {
+test('`admin ready` exits with status 1 if the process is not ready', async () => {
   await using other = await startWorld({ workers: 0 })
   const ready = (process: { internalUrl: string }, ...args: string[]) =>
     adminWith({ INTERNAL_PORT: new URL(process.internalUrl).port }, ['ready', ...args])
@@ -271,7 +271,7 @@ test.each([
   [['accounts', 'a@b.c'], 2, 'accounts does not accept an EMAIL.'],
   [['suspend', 'nobody@example.com'], 1, 'No account exists for nobody@example.com'],
   [['suspend', 'a@b.c', '--hours', '1'], 2, 'suspend has no option --hours'],
-] as const)('explains why it rejects the admin arguments %j', async (args, code, words) => {
+] as const)('rejects the admin arguments %j and states the reason', async (args, code, words) => {
   expect(await admin(...args)).toMatchObject({ code, stdout: '', stderr: expect.stringContaining(words) })
 })
 

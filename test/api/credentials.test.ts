@@ -81,7 +81,7 @@ describe.each(guarded)('%s', (name) => {
   })
 })
 
-test.each(withId)("the operation %s treats another account's id like an unknown id", async (name) => {
+test.each(withId)("the %s operation treats another account's id like an unknown id", async (name) => {
   const alice = await world.account()
   const bob = await world.account()
   const sandboxId = await insertSandbox(world, bob)

@@ -195,7 +195,7 @@ describe('responses over HTTP', () => {
     expect(await sendAndCheck('callMcp', alice, { header, body })).toHaveLength(2)
   })
 
-  test.each(operations)('the route %s rejects invalid requests', async (name, operation) => {
+  test.each(operations)('the %s route rejects invalid requests', async (name, operation) => {
     const account = await accountFor(name)
     const [allowed = {}] = allowedOf(name)
     let count = 0

@@ -187,7 +187,7 @@ const codes = [
   ...longOnes,
 ]
 
-test.each(codes)('returns the error %s as a problem document', async (code) => {
+test.each(codes)('returns the %s error as a problem document', async (code) => {
   const alice = await world.account()
   const { name, call } = await triggers[code](alice)
   const refusal = await expectRefusal(call)

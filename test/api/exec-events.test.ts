@@ -56,7 +56,7 @@ describeOnBothDrivers("a command's events", (driver) => {
     expect(printed).toBe(ends)
   })
 
-  test('an event is sent while its command is running, and its id counts the bytes sent so far', async () => {
+  test('events are sent while the command is running, and their ids contain the number of bytes sent so far', async () => {
     await sh('mkfifo between')
     const events = await open({ command: 'printf 12345; cat between; printf abc >&2' })
     expect((await events.until('stdout')).data).toEqual({ text: '12345' })
@@ -80,7 +80,7 @@ describeOnBothDrivers("a command's events", (driver) => {
     ])
   })
 
-  test('delivers many megabytes of output on both streams completely and in order', async () => {
+  test('many megabytes of output on both streams arrive complete and in order', async () => {
     const events = await (await open({ command: 'seq 1 400000; seq 1 200000 >&2' })).rest()
     const numbers = (count: number) => Array.from({ length: count }, (_, index) => `${index + 1}\n`).join('')
     expect(bytesOf(events, 'stdout').equals(Buffer.from(numbers(400_000)))).toBe(true)
@@ -122,7 +122,7 @@ describeOnBothDrivers("a command's events", (driver) => {
     expect(rest.at(-1)!.data).toMatchObject({ status: 'exited', exit_code: 0 })
   })
 
-  test.concurrent('a command does not wait for a HEAD request as it does for a reader of its event stream', async () => {
+  test.concurrent("a HEAD request for a command's event stream does not block the command", async () => {
     const command = ['sh', '-c', 'read go; head -c 12000000 /dev/zero']
     const { body } = await alice.call('execCommand', { params, body: { command, background: true } })
     const one = { ...params, exec_id: body.id }
@@ -152,7 +152,7 @@ describeOnBothDrivers("a command's events", (driver) => {
     })
   })
 
-  test.concurrent("revoking an API key closes the key's event streams, which counts as a client disconnect", async () => {
+  test.concurrent('when an API key is revoked, its event streams close, and their clients count as disconnected', async () => {
     const other = await alice.withNewKey()
     const headers = { accept: 'text/event-stream' }
     const body = { command: 'echo up; sleep 883', grace_ms: 0 }

@@ -56,7 +56,7 @@ describeOnBothDriversAtOnce('exec', (driver) => {
     },
   )
 
-  test('a command runs in a relative or absolute cwd, and exits with 126 if the directory is missing', async () => {
+  test('a command runs in a relative or absolute cwd, and exits with status 126 if the directory is missing', async () => {
     await sh('mkdir -p /workspace/deep/er')
     expect((await sh('pwd', { cwd: 'deep/er' })).stdout).toBe('/workspace/deep/er\n')
     expect((await sh('pwd', { cwd: '/tmp' })).stdout).toBe('/tmp\n')

@@ -132,7 +132,7 @@ describe('command output', () => {
     ['text/event-stream;q=0', 'application/json'],
     ['text/event-stream;q=0.5, */*;q=0.1', 'text/event-stream'],
     ['*/*', 'application/json'],
-  ])('the header Accept: %s selects a %s response', async (accept, type) => {
+  ])('the header "Accept: %s" selects a %s response', async (accept, type) => {
     const response = await alice.open('execCommand', {
       params,
       body: { command: 'true' },

@@ -35,7 +35,7 @@ describe('cancelling a long command', () => {
   /** A command that can be found by its command line. */
   const sleeper = (word: string) => ({ session_id, command: `exec sh -c 'sleep 600; : ${word}'` })
 
-  test('a cancellation at any API process stops the command and closes the stream of its call', async () => {
+  test('a cancellation sent to any API process stops the command and closes the stream of its call', async () => {
     const request = { name: 'exec', arguments: sleeper('no-answer') }
     const headers = { 'mcp-session-id': 'of-this-test' }
     const answer = post(headers, { jsonrpc: '2.0', id: 7, method: 'tools/call', params: request })
@@ -177,7 +177,7 @@ describe('MCP over HTTP', () => {
     ['ping', 'text/html, */*;q=0.1', 'application/json'],
     ['tools/call', '*/*', 'text/event-stream'],
     ['tools/call', 'application/*', 'application/json'],
-  ])('the method %s with Accept: %s receives the content type %s', async (method, accept, type) => {
+  ])('the %s method with Accept: %s receives the content type %s', async (method, accept, type) => {
     const answer = await post({ accept }, { ...ping, method, ...(method !== 'ping' && { params: whoami }) })
     expect(answer).toMatchObject({ status: 200, headers: { 'content-type': expect.stringContaining(type) } })
     expect(answer.text).toContain(method === 'ping' ? '"result":{}' : alice.email)
@@ -193,7 +193,7 @@ describe('MCP over HTTP', () => {
   test.each([
     ['whoami', null],
     ['session_list', { state: 'active', limit: null, cursor: null }],
-  ])('the tool %s treats null for an optional argument as absent', async (name, given) => {
+  ])('the %s tool treats null for an optional argument as absent', async (name, given) => {
     const answer = await post(
       { accept: 'application/json' },
       toolCallOf({ name, arguments: given, _meta: null }),
@@ -203,7 +203,7 @@ describe('MCP over HTTP', () => {
   })
 
   test.each(['exec', 'file_list'])(
-    'the tool %s rejects null for a required argument with a one-sentence error',
+    'the %s tool rejects null for a required argument with a one-sentence error',
     async (name) => {
       const given = { session_id: null, cwd: null, command: null }
       const answer = await post({ accept: 'application/json' }, toolCallOf({ name, arguments: given }))

@@ -39,7 +39,7 @@ async function connect(account: Account, { to = 0, backTo = 1 } = {}) {
 }
 
 // Concurrent, because the tests mostly wait and use separate files.
-test.concurrent('a client can resume a broken stream at a different API process', async () => {
+test.concurrent('a client can resume a broken stream through a different API process', async () => {
   const { client, cut, isBack } = await connect(alice)
   const seen: number[] = []
   const onprogress = ({ progress }: { progress: number }) => seen.push(progress)

@@ -28,7 +28,7 @@ const isRefused = (url: string) => () =>
     () => true,
   )
 describe('process start', () => {
-  test('a process with missing or invalid settings names them and exits with 2', async () => {
+  test('a process with missing or invalid settings names them and exits with status 2', async () => {
     await using world = await startWorld({ apis: 0, workers: 0 })
     const { code, words } = await startDoomed(world, {
       DATABASE_URL: '',
@@ -49,7 +49,7 @@ describe('process start', () => {
     ['worker', 'INTERNAL_PORT'],
     ['worker', 'RPC_PORT'],
   ] as const)(
-    'the process %s names the address and exits with 2 if the port in %s is in use',
+    'the %s process names the address and exits with status 2 if the port in %s is in use',
     async (kind, name) => {
       await using world = await startWorld({ apis: 0, workers: 0 })
       const other = createServer().listen(0, '127.0.0.1')

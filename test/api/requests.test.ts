@@ -73,7 +73,7 @@ test.each([
   ['text/plain', 415],
   ['application/jsonp', 415],
   ['', 415],
-])('a request with the content type %j receives the status %i', async (type, expected) => {
+])('a request with the content type %j receives status %i', async (type, expected) => {
   expect((await post(await world.account(), '{}', { 'content-type': type })).status).toBe(expected)
 })
 

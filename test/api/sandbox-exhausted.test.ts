@@ -107,7 +107,7 @@ function testExhausted({ driver, env }: { driver: DriverName; env: Record<string
   })
 
   // On Kubernetes, a full /tmp ends the pod instead.
-  test.runIf(driver === 'local')('a sandbox with a full /tmp reports that in a terminal', async () => {
+  test.runIf(driver === 'local')('a terminal reports that /tmp in its sandbox is full', async () => {
     await sh('head -c 80000000 /dev/zero >/tmp/big')
     await expect(exec({ tty: true })).rejects.toMatchObject({
       problem: { code: 'sandbox_exhausted', exhausted: 'disk' },

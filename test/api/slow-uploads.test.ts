@@ -36,7 +36,7 @@ describe.concurrent('slow uploads', () => {
     expect(await upload).toMatchObject({ status: 503, code: 'unavailable' })
   })
 
-  test('a command receives slow stdin completely, without a time limit', async () => {
+  test('stdin that arrives slowly reaches the command in full, without a time limit', async () => {
     const started = await alice.call('execCommand', { params, body: { command: 'cat', background: true } })
     const ofExec = { ...params, exec_id: started.body.id }
     const query = { eof: 'true' as const }
