@@ -50,7 +50,7 @@ test('the plan ends a sandbox past its TTL, even if the cluster is unreachable',
   expect(decided([row({ expires_at: ago(0) })], undefined)).toEqual(end)
 })
 
-test('the plan ends a sandbox whose start has timed out, and retries all starts except new ones', () => {
+test('the plan ends a sandbox whose start has timed out, and retries a start that is not new', () => {
   expect(decided([row({ created_at: ago(60), ready_at: null })], [])).toMatchObject([
     { kind: 'end', reason: 'start_failed' },
   ])
@@ -107,7 +107,7 @@ test("a sandbox whose pod died long before the sandbox's expiry does not count a
   expect(end(1795, 'unused')).toEqual([{ kind: 'replace', sandboxId: 'sbx_1', missingPod: 'sbx-1' }])
 })
 
-test('the plan deletes the pod of a destroyed sandbox, and a pod that has no row', () => {
+test('the plan deletes the pod of a destroyed sandbox, and any pod without a row', () => {
   const destroyed = row({ destroyed_at: ago(10), destroy_reason: 'requested' })
   expect(decided([destroyed], undefined)).toEqual([{ kind: 'delete', sandboxId: 'sbx_1' }])
   expect(decided([], [pod()])).toEqual([{ kind: 'delete stray', pod: pod() }])

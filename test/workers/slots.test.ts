@@ -185,7 +185,7 @@ describeInSandboxes('slots', (open) => {
       await runTrue(slot)
     })
 
-    test('a command does not wait for a slot that does not respond, which is kept if it responds later', async () => {
+    test('a command does not wait for an unresponsive slot, which is kept if it responds later', async () => {
       const { driver } = sandboxes
       const { promise: later, resolve: proceed } = Promise.withResolvers<void>()
       const answers = [later, Promise.resolve()]

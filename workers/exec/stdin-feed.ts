@@ -1,6 +1,6 @@
 /**
- * Each stdin request states the offset of its first byte. A retried request therefore writes no byte twice,
- * and a request that would leave a gap is rejected.
+ * Writes stdin from requests to a command. Each request states the offset of its first byte, so a retried
+ * request writes no byte twice, and a request that would leave a gap is rejected.
  */
 import type { Writable } from 'node:stream'
 import { limitByKey } from '../../shared/lib/limit-by-key.ts'
