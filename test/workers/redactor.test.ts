@@ -157,7 +157,7 @@ const kinds: [string, (at: number) => string][] = [
   ['of random characters', () => randomBytes(24 * 1024).toString('base64')],
 ]
 test.each(kinds)(
-  'the redactor finds 64 KiB of secrets %s without much memory or long stalls',
+  'the redactor needs little memory and never stalls for long on 64 KiB of secrets %s',
   async (_, makeValue) => {
     const secrets = Object.fromEntries(Array.from({ length: 2 }, (_, at) => [`S${at}`, makeValue(at)]))
     await buildPatterns(secrets, { byLine: true })

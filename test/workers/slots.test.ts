@@ -82,7 +82,7 @@ describeInSandboxes('slots', (open) => {
     expect(told.constructor).toBe(ExpectedError)
   })
 
-  test('a slot receives a short or long command unchanged', async () => {
+  test('a slot receives short and long commands unchanged', async () => {
     const words = [
       'plain',
       "it's $HOME; `x` \\",

@@ -39,7 +39,7 @@ export async function attach(worker: ExecContext, args: OneExec): Promise<Opened
   }
 }
 
-/** Maximum pending stdin per socket. At this size, the socket is paused. */
+/** Maximum pending stdin per socket, in bytes. Above it, the socket is paused. */
 const maxWaiting = 8 * 1024 * 1024
 /**
  * Part of the account's memory budget that buffered stdin may not use. It stays free for other requests, such

@@ -152,7 +152,7 @@ export class OutputLog {
     return max
   }
 
-  /** Resolves when output is stored or read, a reader leaves or the output ends. */
+  /** Resolves at the next change: when output is stored or read, a reader leaves, or the output ends. */
   change(): Promise<void> {
     return new Promise((resolve) => this.wakers.add(resolve))
   }

@@ -1,4 +1,4 @@
-/** Keeps this worker's commands until their sandboxes are destroyed. */
+/** Stores this worker's commands until a minute after their sandboxes are destroyed. */
 import { limits } from '../../shared/contract/limits.ts'
 import { withTimeout } from '../../shared/lib/timeout.ts'
 import type { MemoryBudget } from '../../shared/platform/memory-budget.ts'

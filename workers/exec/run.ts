@@ -156,7 +156,7 @@ export async function runInTerminal(
 }
 
 /**
- * Opens a command's terminal. A separate function, so that no closure keeps the shell command and its
+ * Opens a command's terminal. This is a separate function, so that no closure keeps the shell command and its
  * environment in memory.
  */
 const open = (

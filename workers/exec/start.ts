@@ -207,8 +207,8 @@ function findExisting(worker: ExecContext, { accountId }: StartExec, existing: E
 }
 
 /**
- * Rejects stored variables that could bypass the API key's allowlist. The API cannot check them, because only
- * workers can decrypt them.
+ * Rejects stored variables that could bypass the account's command allowlist. The API cannot check them,
+ * because only workers can decrypt them.
  * @throws {Problem} `command_not_allowed`
  */
 function assertVariablesAllowed(env: Record<string, string>, secrets: Secrets): void {

@@ -16,7 +16,7 @@ export type Token =
   | { kind: 'character'; character: string }
   | { kind: 'one' }
   | { kind: 'many' }
-  /** `ranges` are inclusive ranges of code points. */
+  /** Matches one character. `ranges` are inclusive ranges of code points. */
   | { kind: 'set'; ranges: [number, number][]; negated: boolean }
 
 const maxAlternatives = 100

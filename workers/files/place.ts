@@ -176,7 +176,7 @@ interface FileWrite {
   /** SHA-256 hashes. The file is replaced only if its hash is one of them. */
   ifMatch?: Tags | undefined
   /**
-   * The content and its SHA-256 hash, or a function that writes the content and the hexadecimal hash to
+   * The content and its SHA-256 hash, or a function that writes the content and then the hexadecimal hash to
    * stdin.
    */
   content: { bytes: Buffer; sha256: string } | ((stdin: Writable) => void)

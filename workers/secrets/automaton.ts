@@ -123,7 +123,10 @@ function makeSkipTable(values: readonly Uint8Array[]) {
   }
   /** Returns the distance from the window that ends at `last` to the next window that may match. */
   const shiftAt = (bytes: Uint8Array, last: number): number => shifts[pairAt(bytes, last)]!
-  /** Returns the first index, starting from `at`, at which a value may begin. Valid only in state 0. */
+  /**
+   * Returns the first index, starting from `at`, at which a value may begin. Valid only in state 0, in which
+   * there is no partial match.
+   */
   const leap = (bytes: Uint8Array, at: number): number => {
     let last = at + window - 1
     while (last < bytes.length) {

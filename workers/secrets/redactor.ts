@@ -15,8 +15,8 @@ export class Redactor {
   private readonly output = new HeldOutput()
   private state = 0
   /**
-   * Occurrences of values, ordered by start, none inside another. Those before index `shown` have been
-   * returned.
+   * Occurrences of values, ordered by start, none inside another. The ones before index `shown` have already
+   * been redacted.
    */
   private found: Occurrence[] = []
   private shown = 0

@@ -55,7 +55,7 @@ export async function signalGroup(
 
 /**
  * Kills all processes in the POSIX sessions of a command and its slot, including the slot's shell.
- * @returns `unreachable` also if a process survives
+ * @returns `gone` if the pod is not running; `unreachable` if it cannot be reached or a process survives
  */
 export async function killSessions(
   driver: Driver,

@@ -136,7 +136,7 @@ export function scriptFor(command: ShellCommand, sentinel: string): Buffer {
 
 /**
  * Returns the script that runs a command in a terminal. A shell reads it from a file, because a terminal
- * would echo its input.
+ * would echo it.
  */
 export const terminalScriptFor = (command: ShellCommand): Buffer => {
   const wait = 'IFS= read -r _ || exit'

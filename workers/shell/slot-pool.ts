@@ -16,15 +16,16 @@ import { openSlot, type Slot } from './slot.ts'
 const burstMs = 3_000
 const maxPerSandbox = 3
 /**
- * On a small node, opening a slot halves the speed of a running command. The next slot is therefore opened
- * once the worker has neither started nor ended a command for `quietMs`, or after `maxRefillDelayMs`. If the
- * sandbox's previous command started less than `rapidMs` ago, the next slot is opened immediately.
+ * When the next slot is opened ahead of time. On a small node, opening a slot halves the speed of a running
+ * command, so the pool waits until the worker has neither started nor ended a command for `quietMs`, but at
+ * most for `maxRefillDelayMs`. If the sandbox's previous command started less than `rapidMs` ago, the next
+ * slot is opened immediately.
  */
 const quietMs = 100
 const maxRefillDelayMs = 1_000
 const rapidMs = 500
 /**
- * Maximum number of slots that are opened ahead of time at once. Opening a slot costs the node about 30 ms of
+ * Maximum number of slots being opened ahead of time, because opening a slot costs the node about 30 ms of
  * work.
  */
 const maxOpening = 4

@@ -50,7 +50,7 @@ export interface CommandIo {
 export type CommandExit =
   /**
    * `isCut`: stderr ended without its sentinel, so some of stderr may be missing. `inRoot`: the command ran
-   * in `/`, because the workspace could not be entered. `startError`: the command never ran.
+   * in `/`, because the workspace could not be entered. `startError`: why the command never ran.
    */
   | { kind: 'exited'; code: number; isCut?: true; inRoot?: true; startError?: StartError }
   | {

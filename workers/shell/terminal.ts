@@ -132,7 +132,7 @@ async function writeScript(
 }
 
 /**
- * Kills the processes whose argv contains a path, except for its own shell. The loop starts no process,
+ * Kills the processes whose argv contains a path, except for the script itself. The loop starts no process,
  * because the sandbox may have reached its process limit. `read` drops NUL bytes, and returns nothing for a
  * process that has just ended.
  */
