@@ -29,7 +29,7 @@ async function untilLaterGrace(): Promise<void> {
   await over
 }
 
-test('the grace period is over only after the last client has disconnected', async () => {
+test('the grace period expires only when no client is attached', async () => {
   const { clients, over, state } = makeClients()
   clients.arrive()
   const reader = clients.attach()

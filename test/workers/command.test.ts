@@ -73,7 +73,7 @@ test("commands with slow readers share their sandbox's output limit", async () =
   }
 })
 
-test('missing output sets the field `truncated`', () => {
+test('the `truncated` field is set if output is missing', () => {
   const whole = makeCommand()
   const cut = makeCommand()
   whole.finish(withoutExitCode('killed', null))

@@ -16,7 +16,7 @@ const lostWithinMs = 5_000
 describeOnBothInSoak('a worker that freezes while commands are running', (driver) => {
   const world = shareWorld({ driver })
 
-  test('when a frozen worker resumes, its commands that were reported as lost stay lost and are killed', async () => {
+  test('commands reported as lost stay lost and are killed when their frozen worker resumes', async () => {
     const alice = await world.account()
     const params = { id: (await alice.call('createSandbox')).body.id }
     const command = 'echo a; exec sleep 4322'

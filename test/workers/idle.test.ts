@@ -160,7 +160,7 @@ test('a worker records activity for the sandboxes that it is using', async () =>
   expect((await findRemainingTime(db, used))!.active_at).toBeNull()
 })
 
-test("a worker's activity records count as steady after 20 s without a failure", async () => {
+test("a worker's recording of activity counts as steady after 20 s without a failure", async () => {
   const unreachable = openDatabase('postgres://127.0.0.1:1/sandlot')
   afterAll(() => unreachable.close())
   let time = 0

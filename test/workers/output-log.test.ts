@@ -179,7 +179,7 @@ test.each([
   expect(command.log.total.stdout + command.log.total.stderr).toBe(100_000)
 })
 
-test('output that alternates between streams is counted by the memory that it uses', async () => {
+test('the overhead of output that alternates between streams counts toward the limit', async () => {
   const log = new OutputLog()
   const most = 128 * 1024
   log.maxUnread = most

@@ -29,7 +29,7 @@ async function bytesOf(stream: Readable): Promise<Buffer> {
   return Buffer.concat(chunks)
 }
 
-test('the parser reads a line that spans several chunks, and rejects one that never ends', async () => {
+test('the parser reads a line that spans several chunks, and rejects a line that never ends', async () => {
   const text = fc.string({ unit: fc.constantFrom('1', '\n', '\x1e', 'x', '\0', ' '), maxLength: 600 })
   await fc.assert(
     fc.asyncProperty(text, cuts, async (text, lengths) => {
@@ -56,7 +56,7 @@ test('the parser reads a line that spans several chunks, and rejects one that ne
   )
 })
 
-test('pending bytes arrive completely and in order for any chunk size', async () => {
+test('all pending bytes arrive in order, whatever the chunk size', async () => {
   const pieces = fc.array(fc.tuple(fc.boolean(), fc.integer({ min: 1, max: 300 }), fc.boolean()), {
     maxLength: 80,
   })

@@ -34,7 +34,7 @@ test('a pool that is too small is filled a few pods at a time', () => {
   expect(planned([], 9, { starts: 0 })).toEqual(nothing)
 })
 
-test('a rejected pool image is not tried again for a while', () => {
+test('a rejected pool image is not retried for a while', () => {
   expect(planned([], 2, {}, true)).toEqual(nothing)
 })
 
@@ -53,7 +53,7 @@ test('warm pods that were created with different settings are replaced', () => {
   expect(done).toEqual({ remove: ['1'], resume: [], add: ['a'] })
 })
 
-test('an aging warm pod is deleted when its replacement is ready or after an hour', () => {
+test('an aging warm pod is deleted once its replacement is ready, or after an hour', () => {
   const aging = pod('1', { born_at: minutesAgo(56) })
   expect(planned([aging], 1)).toEqual({ ...nothing, add: ['a'] })
   expect(planned([aging, starting('2', 1)], 1)).toEqual(nothing)

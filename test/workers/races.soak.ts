@@ -8,7 +8,7 @@ const rounds = { local: 1_000, kubernetes: 100 }
 
 describeOnBothDrivers('concurrent creates and destroys of a sandbox', (driver) => {
   test(
-    `${rounds[driver]} concurrent creates and destroys leave no pods or unfinished rows behind`,
+    `${rounds[driver]} sandboxes destroyed during or after creation leave no pods or unfinished rows behind`,
     () => raceCreatesAndDestroys(driver, rounds[driver]),
     600_000,
   )

@@ -2,5 +2,5 @@
 import { test } from 'vitest'
 import { raceCreatesAndDestroys } from './race.ts'
 
-test('48 concurrent creates and destroys of a sandbox leave no pods or unfinished rows behind', () =>
+test('destroying 48 sandboxes during or after creation leaves no pods or unfinished rows behind', () =>
   raceCreatesAndDestroys('local', 48))

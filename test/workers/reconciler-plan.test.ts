@@ -50,7 +50,7 @@ test('the plan ends a sandbox past its TTL, even if the cluster is unreachable',
   expect(decided([row({ expires_at: ago(0) })], undefined)).toEqual(end)
 })
 
-test('the plan ends a sandbox whose start has timed out, and retries all starts except new ones', () => {
+test('the plan ends a sandbox whose start has timed out, and retries any other start that is not new', () => {
   expect(decided([row({ created_at: ago(60), ready_at: null })], [])).toMatchObject([
     { kind: 'end', reason: 'start_failed' },
   ])
@@ -107,7 +107,7 @@ test("a sandbox whose pod died long before the sandbox's expiry does not count a
   expect(end(1795, 'unused')).toEqual([{ kind: 'replace', sandboxId: 'sbx_1', missingPod: 'sbx-1' }])
 })
 
-test('the plan deletes the pod of a destroyed sandbox, and a pod that has no row', () => {
+test('the plan deletes the pod of a destroyed sandbox, and any pod without a row', () => {
   const destroyed = row({ destroyed_at: ago(10), destroy_reason: 'requested' })
   expect(decided([destroyed], undefined)).toEqual([{ kind: 'delete', sandboxId: 'sbx_1' }])
   expect(decided([], [pod()])).toEqual([{ kind: 'delete stray', pod: pod() }])
@@ -118,7 +118,7 @@ const warmState = (changes: Partial<PodState> = {}) =>
 const claimed = (changes: Partial<SandboxRow> = {}) =>
   row({ pod_name: 'warm-1', pod_uid: 'w1', pod_since: ago(150), claim: 'unused', ...changes })
 
-test('the plan keeps a live warm pod, and discards a warm pod that died or is gone', () => {
+test('the plan keeps a live warm pod, and discards a dead or missing warm pod', () => {
   expect(decided([], [warmState()], [warm()])).toEqual([])
   expect(decided([], [warmState({ death })], [warm()])).toEqual([{ kind: 'discard', pod: warm() }])
   expect(decided([], [], [warm()])).toEqual([{ kind: 'discard', pod: warm() }])

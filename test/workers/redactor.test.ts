@@ -115,7 +115,7 @@ test('the redactor holds back only bytes that could be the start of a value', as
   expect(redactor.push(Buffer.from('xyzxyz')).toString()).toBe('')
 })
 
-test('the redactor returns output that contains no secret unchanged, without copying it', async () => {
+test('the redactor returns output without secrets unchanged and does not copy it', async () => {
   const redactor = new Redactor(await buildPatterns({ A: 'p4ssw0rd!' }))
   const chunk = Buffer.alloc(65_536, 'nothing to see here\n')
   expect(redactor.push(chunk)).toBe(chunk)
@@ -157,7 +157,7 @@ const kinds: [string, (at: number) => string][] = [
   ['of random characters', () => randomBytes(24 * 1024).toString('base64')],
 ]
 test.each(kinds)(
-  'the redactor finds 64 KiB of secrets %s with little memory and without long stalls',
+  'the redactor needs little memory and never stalls for long on 64 KiB of secrets %s',
   async (_, makeValue) => {
     const secrets = Object.fromEntries(Array.from({ length: 2 }, (_, at) => [`S${at}`, makeValue(at)]))
     await buildPatterns(secrets, { byLine: true })

@@ -82,7 +82,7 @@ describeInSandboxes('slots', (open) => {
     expect(told.constructor).toBe(ExpectedError)
   })
 
-  test('a slot receives a short or long command unchanged', async () => {
+  test('a slot receives short and long commands unchanged', async () => {
     const words = [
       'plain',
       "it's $HOME; `x` \\",
@@ -185,7 +185,7 @@ describeInSandboxes('slots', (open) => {
       await runTrue(slot)
     })
 
-    test('a command does not wait for a slot that does not respond, which is kept if it responds later', async () => {
+    test('a command does not wait for an unresponsive slot, which is kept if it responds later', async () => {
       const { driver } = sandboxes
       const { promise: later, resolve: proceed } = Promise.withResolvers<void>()
       const answers = [later, Promise.resolve()]

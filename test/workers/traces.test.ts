@@ -5,7 +5,7 @@ import { shareSandbox } from '../support/shared.ts'
 describe.skipIf(!hasCluster)('on a cluster', () => {
   const { world, alice, params } = shareSandbox({ driver: 'kubernetes' })
 
-  test('neither pods nor logs on a cluster contain client data', async () => {
+  test('neither pod objects nor logs contain client data', async () => {
     const canary = (part: string) => `canary-${part}-7d2e`
     const { body } = await alice.call('execCommand', {
       params,

@@ -39,17 +39,18 @@ export async function attach(worker: ExecContext, args: OneExec): Promise<Opened
   }
 }
 
-/** Maximum pending stdin per socket. At this size, the socket is paused. */
+/** Maximum pending stdin per socket, in bytes. Above it, the socket is paused. */
 const maxWaiting = 8 * 1024 * 1024
 /**
- * Memory in the account's budget that attached stdin leaves free for other requests, such as one that makes
- * the command read its stdin.
+ * Part of the account's memory budget that buffered stdin may not use. It stays free for other requests, such
+ * as one that gets the command to read its stdin and so empties the buffer.
  */
 const headroom = 256 * 1024
 
 /**
- * While the account's memory budget is exhausted, the socket is paused after each message.
- * @param held counts pending stdin toward the memory budget
+ * Connects a WebSocket to a command. When stdin exhausts the account's memory budget, pauses the socket until
+ * some of it has been written.
+ * @param held the reservation for pending stdin
  */
 function serve(command: Command, socket: WebSocket, held: Reservation) {
   socket.on('error', () => socket.terminate())
@@ -65,7 +66,10 @@ function serve(command: Command, socket: WebSocket, held: Reservation) {
   void sendOutput(command, socket)
 }
 
-/** Writes stdin to the command in order, and merges small pending messages into one write. */
+/**
+ * Returns functions that pass stdin from the socket to the command, in order. Small pending messages are
+ * merged into one write.
+ */
 function feedStdin(command: Command, socket: WebSocket, held: Reservation) {
   const pending = new PendingBytes()
   // Includes the bytes of the current write.
@@ -114,8 +118,8 @@ function feedStdin(command: Command, socket: WebSocket, held: Reservation) {
 }
 
 /**
- * Returns a function that runs control messages one at a time. Of several pending messages of one kind, only
- * the latest is run.
+ * Returns a function that runs control messages one at a time. If several messages of one kind are pending,
+ * runs only the latest.
  */
 function controlQueue() {
   const limit = limitByKey()
@@ -132,7 +136,7 @@ function controlQueue() {
   }
 }
 
-/** @returns undefined for an unknown message, which is ignored */
+/** Returns undefined for an unknown control message, which the caller ignores. */
 function parse(data: Buffer): z.infer<typeof Message> | undefined {
   if (data.length > limits.textFrameBytes) return undefined
   try {
@@ -168,7 +172,7 @@ function frameOf(item: Exclude<Item, { kind: 'end' }>): string | Buffer {
 }
 
 /**
- * Resolves once the kernel has accepted the bytes, so that a slow client slows down the command.
+ * Sends a frame. Resolves once the kernel has accepted it, so that a slow client slows down the command.
  * @returns false if the connection is broken
  */
 const send = (socket: WebSocket, data: string | Buffer): Promise<boolean> =>

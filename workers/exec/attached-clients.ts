@@ -1,12 +1,12 @@
 /**
- * After its last client has disconnected, a command keeps running for a grace period, in which a client can
- * reconnect.
+ * Tracks the clients attached to a command. After its last client disconnects, the command keeps running for
+ * a grace period, during which a client can reconnect.
  */
 import type { OutputOffset } from '../../shared/contract/exec-events.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import type { OutputLog, Reader } from './output-log.ts'
 
-/** Each reader receives its own copy of the output. */
+/** Maximum number of readers per command, because each one receives its own copy of the output. */
 const maxReaders = 8
 
 interface Awaited {
@@ -17,7 +17,7 @@ interface Awaited {
 
 interface Grace {
   ms: number
-  /** Called when a grace period is over and no client is left. May be called more than once. */
+  /** Called when a grace period is over and no client is attached. May be called more than once. */
   onOver(): void
 }
 
@@ -26,7 +26,9 @@ export class AttachedClients {
   private readonly grace: Grace
   /** Number of clients, including disconnected clients whose grace period is not over. */
   private count = 0
-  /** Readers whose clients may still reconnect. The command blocks on these readers. */
+  /**
+   * Readers whose clients have disconnected but may still reconnect. Their unread output blocks the command.
+   */
   private readonly absent = new Set<Reader>()
 
   constructor(command: Awaited, grace: Grace) {
@@ -34,7 +36,10 @@ export class AttachedClients {
     this.grace = grace
   }
 
-  /** Adds a reader. The command blocks on the reader until it leaves or its grace period is over. */
+  /**
+   * Adds a reader of the command's output. If `from` is given, removes the reader of the client's broken
+   * connection.
+   */
   attach(from?: OutputOffset): Reader {
     this.arrive()
     const reader = this.command.log.read(from)
@@ -69,7 +74,7 @@ export class AttachedClients {
     this.count++
   }
 
-  /** Removes a client after its grace period, or when the command ends. */
+  /** Removes a client when its grace period is over or the command ends, and then calls `forget`. */
   leave(forget: () => void = () => {}): void {
     const onGraceOver = () => {
       this.count--
@@ -89,8 +94,8 @@ export class AttachedClients {
   }
 
   /**
-   * Returns the absent reader with the nearest offset that is not below the given one. The offset may be
-   * larger, because the last bytes may not have reached the client.
+   * Returns the disconnected reader whose offset is closest to the given offset, but not smaller. It may be
+   * larger, because the last bytes sent to a client may not have arrived.
    */
   private findFormer({ stdout, stderr }: OutputOffset): Reader | undefined {
     const ahead = ({ offset }: Reader) => offset.stdout - stdout + offset.stderr - stderr

@@ -35,8 +35,8 @@ export const stopExec: CallHandler<'stopExec', ExecContext> = async (args, worke
 }
 
 /**
- * Waits until the command has ended or the client has disconnected, which starts the grace period of a
- * foreground command.
+ * Waits until the command ends or the client disconnects. After a disconnect, a foreground command keeps
+ * running for its grace period.
  * @throws {Problem} `unavailable` if the exit status could not be stored in time
  */
 async function waitFor(command: Command, signal: AbortSignal): Promise<void> {
@@ -54,20 +54,20 @@ async function waitFor(command: Command, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** The grace period begins immediately, because a client might never attach. */
+/** Starts the grace period of a background command immediately, because a client might never attach. */
 function startGrace(command: Command): void {
   command.clients.arrive()
   command.clients.leave()
 }
 
-/** Killed processes take some time to exit. */
+/** Delay before a reset is retried, because killed processes take some time to exit. */
 const retryMs = 100
-/** A fork bomb keeps the node busy, so the test command may start late. */
+/** How long a reset is retried. A fork bomb keeps the node busy, so the test command may start late. */
 const retryBudgetMs = 15_000
 
 /**
- * Kills all processes of the sandbox, then runs `true` in it, because the sandbox's own report cannot be
- * trusted.
+ * Kills all processes in a sandbox. Then runs `true` there to check that commands work again, because the
+ * sandbox's own report is not trusted.
  */
 export const resetSandbox: CallHandler<'resetSandbox', ExecContext> = async (args, worker, { signal }) => {
   const { sandbox } = await enter(worker, args)

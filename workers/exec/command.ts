@@ -31,14 +31,17 @@ export interface Body {
   resize?(size: { rows: number; columns: number }): Promise<void>
 }
 
-/** These facts stay in memory until the sandbox is destroyed, so large request fields do not belong here. */
+/**
+ * Facts about a command that stay in memory until its sandbox is destroyed. Large request fields do not
+ * belong here.
+ */
 export interface CommandFacts {
   id: string
   sandboxId: string
   accountId: string
   /** How long the command keeps running without a client, if `needsClient` is set. */
   graceMs: number
-  /** Whether the command is stopped if all clients have disconnected and none returns within `graceMs`. */
+  /** Whether the command is stopped if it has no client for `graceMs`. */
   needsClient: boolean
   outputEncoding: ExecResult['output_encoding']
   startedAt: Date
@@ -55,7 +58,7 @@ export class Command {
   }
   private readonly started = performance.now()
   private readonly settle = Promise.withResolvers<void>()
-  /** Resolves once PostgreSQL has committed the exit status, which must not be reported before. */
+  /** Resolves once PostgreSQL has committed the exit status. The status must not be reported before then. */
   readonly ended = this.settle.promise
   private readonly begun = Promise.withResolvers<void>()
   private readonly commitTimeout = Promise.withResolvers<void>()
@@ -71,12 +74,12 @@ export class Command {
   /** Pid in the sandbox's PID namespace; null while unknown. */
   pid: number | null = null
   private body: Body | undefined
-  /** Exit status of a command that this worker stops. Overrides the shell's status. */
+  /** Exit status set when this worker stops the command. Overrides the status from the shell. */
   private cause: ExitStatus | undefined
 
   /**
-   * @param record stores the exit status. If another process has already stored a different one, which
-   *   clients may have received, resolves with that status
+   * @param record stores the exit status. If another process has already stored a different status, which
+   *   clients may have received, resolves with the stored status
    */
   constructor(
     facts: CommandFacts,
@@ -142,7 +145,7 @@ export class Command {
   }
 
   /**
-   * Has no effect if the command has already ended.
+   * Marks the command as ended and stores its exit status. Has no effect if the command has already ended.
    * @param isCut whether an unknown amount of output was lost
    */
   finish(ending: ExitStatus, isCut = false): void {
@@ -172,7 +175,7 @@ export class Command {
     this.settle.resolve()
   }
 
-  /** @returns false if PostgreSQL did not commit the exit status in time */
+  /** Waits for PostgreSQL to commit the exit status. Returns false if this takes too long. */
   async waitForRecordedExit(): Promise<boolean> {
     await Promise.race([this.ended, this.commitTimeout.promise])
     return this.recorded !== undefined
@@ -186,7 +189,7 @@ export class Command {
   }
 
   /**
-   * TERM is followed by KILL if the command does not exit.
+   * Sends a signal to the command. After TERM, sends KILL if the command does not exit.
    * @throws {Problem} `exec_finished` if the command has ended
    */
   async signal(name: string): Promise<void> {
@@ -215,7 +218,7 @@ export class Command {
     }
   }
 
-  /** Returns the data of the `start` event once the pid is known or the command has ended. */
+  /** Resolves with the data of the `start` event once the pid is known or the command has ended. */
   async start(): Promise<{ id: string; pid: number | null }> {
     await Promise.race([this.begun.promise, this.ended])
     return { id: this.id, pid: this.pid }
@@ -238,7 +241,9 @@ export class Command {
     }
   }
 
-  /** Drops at least `bytes` of the oldest output, except output that an attached reader has not received. */
+  /**
+   * Drops `bytes` or slightly more of the oldest output, but never output that a reader has yet to receive.
+   */
   dropOutput(bytes: number): void {
     this.log.dropRead(bytes)
     if (this.isRunning || this.log.keptBytes > 0) return

@@ -7,13 +7,14 @@ import type { ExecContext } from './context.ts'
 import { killOrphans } from './orphans.ts'
 
 /**
- * How long a `lost` status is delayed, so that the remaining processes are killed or the row of a sandbox
- * whose pod died is updated.
+ * Maximum delay before a command is reported as `lost`. The delay leaves time to kill its remaining
+ * processes, or to update the sandbox's row if the pod died.
  */
 const killWaitMs = 3_000
 
 /**
- * Returns the exit status to report. If the shell did not report one, first kills the remaining processes.
+ * Returns the exit status to report for a command. If the shell did not report one, first kills the command's
+ * remaining processes.
  */
 export async function describeExit(
   worker: ExecContext,
@@ -43,7 +44,8 @@ export async function describeExit(
 }
 
 /**
- * After `killWaitMs`, killing continues in the background.
+ * Kills a command's remaining processes. If this takes longer than `killWaitMs`, it continues in the
+ * background.
  * @returns false if processes may still be running or their pod is gone
  */
 async function killRemaining(
@@ -59,7 +61,7 @@ async function killRemaining(
 }
 
 /**
- * Records the exit in metrics, in the log and in the row.
+ * Records a command's exit in the metrics, the log and the command's row.
  * @returns the exit status in the row, if another process assumed that this worker was lost and stored a
  *   different one
  */

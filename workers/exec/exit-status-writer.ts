@@ -1,10 +1,10 @@
 /**
  * Stores exit statuses in PostgreSQL before they are reported, and retries while PostgreSQL is unavailable.
- * A synchronous commit takes about 4 ms on a slow disk, so only rows with an Idempotency-Key use one
- * (`rows.ts`). Because a PostgreSQL crash may lose the other statuses, the worker reads each row again after
- * a few seconds and restores a missing status.
- * The worker never overwrites an exit status stored by the API, which has most likely reported that status to
- * the client.
+ * A synchronous commit takes about 4 ms on a slow disk, so only the rows of commands with an Idempotency-Key
+ * are committed synchronously (`rows.ts`). Because a PostgreSQL crash may lose the other statuses, the worker
+ * reads each row again after a few seconds and restores a missing status.
+ * The worker never overwrites an exit status stored by the API, because the API has most likely reported that
+ * status to the client.
  */
 import type { ExecOutcome } from '../../shared/contract/exec.ts'
 import type { Database } from '../../shared/data/database.ts'
@@ -16,9 +16,15 @@ import type { ExitStatus } from './command.ts'
 import { recordExit } from './rows.ts'
 
 const retryMs = 1_000
-/** PostgreSQL flushes asynchronous commits within three times `wal_writer_delay`, by default 0.6 s. */
+/**
+ * Delay before a stored exit status is checked. PostgreSQL flushes asynchronous commits within three times
+ * `wal_writer_delay`, by default 0.6 s.
+ */
 const checkAfterMs = 3_000
-/** Maximum number of exit statuses to check, about 5 MB. Beyond that, the oldest are not checked. */
+/**
+ * Maximum number of exit statuses waiting to be checked, about 5 MB in total. Beyond that, the oldest are not
+ * checked.
+ */
 const maxUnchecked = 10_000
 
 export class ExitStatusWriter {
@@ -40,7 +46,7 @@ export class ExitStatusWriter {
   }
 
   /**
-   * Retries until PostgreSQL has committed the exit status.
+   * Stores an exit status, and retries until PostgreSQL has committed it.
    * @returns the exit status in the row, if another process assumed that this worker was lost and stored one
    */
   async write(end: ExecOutcome): Promise<ExitStatus | undefined> {

@@ -1,6 +1,6 @@
 /**
- * Opens slots for ready sandboxes, and drops slots and commands of destroyed ones. If a notification is lost,
- * the sandbox is checked again within a minute.
+ * Opens slots for sandboxes that become ready. When a sandbox is destroyed, closes its slots and ends its
+ * commands; if the notification is lost, this happens within a minute.
  */
 import { addAbortListener } from 'node:events'
 import { findSandbox, podOf } from '../../shared/data/sandboxes.ts'

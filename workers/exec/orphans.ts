@@ -1,7 +1,7 @@
 /**
- * Kills orphans, which are commands whose worker is gone, and records them as lost.
- * A worker is gone if it is not registered in Redis and does not respond. A worker that has only lost its
- * connection to Redis keeps its commands.
+ * Kills orphans (commands whose worker is gone) and records them as lost.
+ * A worker counts as gone if it is not registered in Redis and does not respond. A worker that has only lost
+ * its connection to Redis therefore keeps its commands.
  */
 import { markEnded, markOrphanLost } from '../../shared/data/exec-writes.ts'
 import { findMissingWorkers, findOrphans, type Orphan } from '../../shared/data/execs.ts'
@@ -20,7 +20,10 @@ const pageRows = 1_000
 
 type OrphansContext = Pick<ExecContext, 'db' | 'driver' | 'id' | 'log' | 'metrics' | 'redis' | 'settings'>
 
-/** Returns a function that makes one pass, and remembers how long each worker has been missing. */
+/**
+ * Returns a function that kills the current orphans. Between calls, it remembers how long each worker has
+ * been missing.
+ */
 export function makeOrphanReconciler(worker: OrphansContext): () => Promise<void> {
   const missingSince = new Map<string, number>()
   const agent = openCallAgent()
@@ -81,7 +84,7 @@ async function killOrphan({ db, driver, log, metrics }: OrphansContext, orphan: 
 }
 
 /**
- * Without a recorded pid, only a terminal's waiting shell can exist.
+ * Kills an orphan's processes. If no pid was recorded, only the shell that waits in a terminal can exist.
  * @returns false if processes may still be running
  */
 async function killProcesses(driver: Driver, { id, pid, ...orphan }: Orphan): Promise<boolean> {

@@ -1,6 +1,6 @@
 /**
- * Stores a block of stdout and stderr in order of arrival, and the positions at which the output switches
- * from one stream to the other.
+ * A block of a command's output: stdout and stderr in order of arrival, and the positions at which the output
+ * switches from one stream to the other.
  */
 import { firstIndex } from '../../shared/lib/first-index.ts'
 import { GrowingBuffer } from '../../shared/lib/growing-buffer.ts'
@@ -9,8 +9,8 @@ import { wholeLength } from '../shell/output.ts'
 export type StreamName = 'stdout' | 'stderr'
 
 /**
- * Chosen so that a position within the block fits into the two bytes that record a switch between stdout and
- * stderr.
+ * Size of a block, chosen so that a position in it fits into the two bytes that record a switch between
+ * stdout and stderr.
  */
 const blockBytes = 64 * 1024
 const switchBytes = 2
@@ -18,13 +18,13 @@ const switchBytes = 2
 const other = { stdout: 'stderr', stderr: 'stdout' } as const
 
 export class Block {
-  /** Offsets of both streams at the start of the block. */
+  /** Offset of each stream at the start of the block. */
   readonly at: Record<StreamName, number>
   /** Overhead of all earlier blocks, in bytes. */
   readonly overheadBefore: number
   private readonly content = new GrowingBuffer(blockBytes)
   private first: StreamName = 'stdout'
-  /** The first switch is away from `first`. */
+  /** Positions at which the output switches streams. The first switch is away from `first`. */
   private switches = new Uint16Array(0)
   private switchCount = 0
   isFull = false
@@ -60,7 +60,10 @@ export class Block {
     return this.content.push(bytes.subarray(from, from + length))
   }
 
-  /** Returns the bytes from a position up to the next switch, uncopied, because stored bytes never change. */
+  /**
+   * Returns the bytes from a position up to the next switch. They are not copied, because stored bytes never
+   * change.
+   */
   runFrom(offset: number, maxBytes: number): { stream: StreamName; bytes: Buffer } {
     const index = this.switchAfter(offset)
     const end = index < this.switchCount ? this.switches[index]! : this.length
@@ -70,7 +73,8 @@ export class Block {
   }
 
   /**
-   * Returns a copy of one stream's bytes. Positions count only that stream's bytes in this block.
+   * Returns a copy of a range of one stream's bytes. `begin` and `end` count only that stream's bytes in this
+   * block.
    * @param end exclusive; may be beyond the end of the block
    */
   bytesOf(wanted: StreamName, begin: number, end: number): Buffer {

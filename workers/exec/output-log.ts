@@ -36,8 +36,8 @@ export class OutputLog {
   maxUnread: number = limits.unreadBytes
 
   /**
-   * Resolves once the slowest reader has fewer than `maxUnread` unread bytes; until then, the command must be
-   * paused. A partial UTF-8 character at the end is held back.
+   * Appends output, but holds back a partial UTF-8 character at the end. Resolves once the slowest reader has
+   * fewer than `maxUnread` unread bytes; until then, the caller must pause the command.
    */
   async append(stream: StreamName, chunk: Buffer): Promise<void> {
     const before = this.unfinished[stream]
@@ -58,7 +58,7 @@ export class OutputLog {
   }
 
   /**
-   * Stops blocking on readers, so that the remaining output of a command that is being stopped can arrive.
+   * Stops waiting for slow readers, so that a command that is being stopped can deliver its remaining output.
    */
   release(): void {
     this.waits = false
@@ -82,8 +82,8 @@ export class OutputLog {
   }
 
   /**
-   * Returns the retained bytes of one stream in chunks of at most 64 KiB. A referenced chunk stays in memory
-   * even if its output is dropped.
+   * Returns the retained bytes of one stream in chunks of at most 64 KiB. A chunk stays in memory while it is
+   * referenced, even if the log drops its output.
    * @returns for each chunk, its memory in bytes and a function that copies its content
    */
   pin(stream: StreamName, from: number, to: number): { cost: number; copy(): Buffer }[] {
@@ -95,7 +95,7 @@ export class OutputLog {
     }))
   }
 
-  /** Drops at least `bytes` of the oldest output, but only if all readers have received it. */
+  /** Drops `bytes` or slightly more of the oldest output, but only output that all readers have received. */
   dropRead(bytes: number): void {
     this.dropOldest(bytes, this.keptBytes - this.unread())
   }
@@ -152,7 +152,7 @@ export class OutputLog {
     return max
   }
 
-  /** Resolves when output is stored or read, a reader leaves or the output ends. */
+  /** Resolves at the next change: when output is stored or read, a reader leaves, or the output ends. */
   change(): Promise<void> {
     return new Promise((resolve) => this.wakers.add(resolve))
   }
@@ -168,7 +168,7 @@ export class OutputLog {
     this.wake()
   }
 
-  /** Returns undefined if no further output has arrived. */
+  /** Returns the output, gap or end that follows an offset, or undefined if nothing has arrived there yet. */
   itemAt(offset: OutputOffset, maxBytes: number): Item | undefined {
     const first = this.blocks[0]?.at ?? this.total
     if (sum(offset) < sum(first)) {
@@ -186,7 +186,10 @@ export class OutputLog {
     return { kind: 'output', stream, bytes, after }
   }
 
-  /** Returns the number of blocks if the byte has not arrived. */
+  /**
+   * Returns the index of the block with the byte at an offset, or the number of blocks if the byte has not
+   * arrived.
+   */
   private indexOf(before: number): number {
     const { blocks } = this
     return firstIndex(blocks.length, (index) => sum(blocks[index]!.at) + blocks[index]!.length > before)
@@ -195,7 +198,10 @@ export class OutputLog {
 
 export class Reader {
   offset: OutputOffset
-  /** Whether the client has disconnected. The command still blocks on this reader during the grace period. */
+  /**
+   * Whether the reader's client has disconnected. During the grace period, unread output still blocks the
+   * command.
+   */
   isAbsent = false
   hasDisconnected = false
   private readonly log: OutputLog
@@ -205,7 +211,7 @@ export class Reader {
     this.offset = offset
   }
 
-  /** Resolves with undefined once `leave` has been called. */
+  /** Resolves with the next output, gap or end, or with undefined after a call to `leave`. */
   async next(maxBytes = 32 * 1024): Promise<Item | undefined> {
     while (!this.hasDisconnected) {
       const item = this.ready(maxBytes)

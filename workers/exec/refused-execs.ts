@@ -1,8 +1,8 @@
 /**
  * Deletes the rows of commands that were refused before they ran, and retries while PostgreSQL is
  * unavailable.
- * The insert of such a row may still be running. Each insert has a deadline, after which a deletion is final.
- * Until then, a request with the same Idempotency-Key receives 503.
+ * The insert of such a row may still be running, so the deletion is repeated until the insert's deadline has
+ * passed. Until then, a request with the same Idempotency-Key receives 503.
  */
 import type { Database } from '../../shared/data/database.ts'
 import { takeBackExecs } from '../../shared/data/exec-writes.ts'
@@ -11,7 +11,10 @@ import type { Logger } from '../../shared/platform/log.ts'
 import { unavailable } from '../../shared/platform/problem.ts'
 
 const retryMs = 1_000
-/** A process that read the row before its deletion might still request the command. */
+/**
+ * How long a refused command is remembered after its row is deleted. A process that read the row earlier
+ * might still request the command.
+ */
 const rememberMs = 60_000
 
 export const notRun = () =>
@@ -33,7 +36,8 @@ export class RefusedExecs {
   has = (execId: string): boolean => this.refused.has(execId)
 
   /**
-   * Resolves after the first attempt, even if it failed; retries continue in the background.
+   * Deletes a command's row. Resolves after the first attempt; if it fails, retries continue in the
+   * background.
    * @param lastMs PostgreSQL time, in milliseconds since 1970, after which the insert can no longer be
    *   running; 0 if the row is known to exist
    */

@@ -1,4 +1,4 @@
-/** Keeps this worker's commands until their sandboxes are destroyed. */
+/** Stores this worker's commands until a minute after their sandboxes are destroyed. */
 import { limits } from '../../shared/contract/limits.ts'
 import { withTimeout } from '../../shared/lib/timeout.ts'
 import type { MemoryBudget } from '../../shared/platform/memory-budget.ts'
@@ -41,10 +41,7 @@ export class Commands {
     return command?.facts.accountId === accountId ? command : undefined
   }
 
-  /**
-   * @throws {Problem} `exec_not_found`, or `unavailable` if the command was refused, even if its row still
-   *   exists
-   */
+  /** @throws {Problem} `unavailable` if the command was refused before it ran, otherwise `exec_not_found` */
   get({ execId, accountId }: OneExec): Command {
     const command = this.find(execId, accountId)
     if (!command && this.refusedExecs.has(execId)) throw notRun()
@@ -70,8 +67,8 @@ export class Commands {
   }
 
   /**
-   * Returns sandbox IDs in the order in which their output is dropped: by the account's total output, then by
-   * the sandbox's own, largest first.
+   * Returns sandbox IDs in the order in which their output is dropped: the account with the most output
+   * first, and within an account, the sandbox with the most output first.
    */
   private bySize(): string[] {
     const ofAccount = new Map<string, number>()
@@ -83,7 +80,10 @@ export class Commands {
       .map(([sandboxId]) => sandboxId)
   }
 
-  /** Never drops output that a reader has not received. */
+  /**
+   * Drops the oldest output of a sandbox's commands down to `max` bytes, but never output that a reader has
+   * yet to receive.
+   */
   private keepWithin(max: number, sandboxId: string, all: readonly Command[]): void {
     let kept = sum(all)
     for (const command of all) {
@@ -127,12 +127,12 @@ export class Commands {
 
 const sum = (all: readonly Command[]): number => all.reduce((bytes, { keptBytes }) => bytes + keptBytes, 0)
 
-/** Minimum unread bytes allowed per command, however many commands have readers. */
+/** Unread bytes that each command is always allowed, no matter how many commands have readers. */
 const minUnread = 256 * 1024
 
 /**
- * Divides the sandbox's limit for retained output among the commands with readers, because a log never drops
- * output that a reader has yet to receive.
+ * Divides a sandbox's limit for retained output among its commands with readers. Otherwise, unread output,
+ * which is never dropped, could exceed the limit.
  */
 function shareUnread(all: Command[]): void {
   const readers = all.filter(({ log }) => log.isRead).length

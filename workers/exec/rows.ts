@@ -1,4 +1,4 @@
-/** A command's row is inserted before the command starts, and receives the exit status afterwards. */
+/** Inserts a command's row before the command starts, and stores the exit status in the row afterwards. */
 import type { ExecOutcome } from '../../shared/contract/exec.ts'
 import { type DatabaseClock, readOf } from '../../shared/data/clock.ts'
 import { type Queries, requestTimeouts } from '../../shared/data/database.ts'
@@ -28,8 +28,8 @@ export interface ExistingExec {
 }
 
 /**
- * After a failed insert, the row is deleted in case it was committed. PostgreSQL ignores an insert that
- * arrives after its deadline.
+ * Inserts a command's row. If the insert fails, deletes the row in case it was committed; PostgreSQL ignores
+ * an insert that arrives after its deadline.
  * @returns the existing command with the same Idempotency-Key, or undefined if there is none
  * @throws {Problem} `unavailable` if the command was already reported as lost, or the insert took too long
  */
@@ -74,7 +74,7 @@ export async function recordStart(
 
 /**
  * Stores the exit status unless the row already has a different one, which clients may have received.
- * @returns the exit status to report instead, or undefined if this one was stored
+ * @returns the exit status to report instead, or undefined if `end` was stored
  */
 export async function recordExit(db: Queries, end: ExecOutcome): Promise<ExitStatus | undefined> {
   if (await writeExit(db, end)) return undefined

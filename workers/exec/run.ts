@@ -1,4 +1,4 @@
-/** Runs a command in a slot or in a terminal, and connects its output log, stdin and signals. */
+/** Runs a command in a slot or a terminal, and connects it to its output log, stdin and signals. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { recordPid } from '../../shared/data/exec-writes.ts'
 import { podOf, type SandboxRow } from '../../shared/data/sandboxes.ts'
@@ -14,12 +14,15 @@ import { openTerminal } from '../shell/terminal.ts'
 import type { Body, Command } from './command.ts'
 import type { ExecContext } from './context.ts'
 
-/** Counts toward the memory budget, because a command may read its stdin late or not at all. */
+/**
+ * Stdin that was sent with a request. It counts toward the memory budget, because the command may read it
+ * late or not at all.
+ */
 export class RequestStdin {
   private readonly reservation: Reservation
   private bytes: Buffer | undefined
 
-  /** @param held the request's reservation, from which the bytes move to their own */
+  /** @param held the request's reservation, from which the bytes are moved to a separate one */
   constructor(held: Reservation, bytes: Buffer) {
     this.bytes = bytes
     this.reservation = held.move('stdin', bytes.length)
@@ -65,7 +68,10 @@ export function runInSlot(
   return { processes: () => slot.processes, began: began.promise, ended }
 }
 
-/** The stdin's memory is freed once the command has read it or has ended. */
+/**
+ * Writes a request's stdin to its command. Frees the memory once the stdin has been written or the command
+ * has ended.
+ */
 function feed(command: Command, stdin: RequestStdin | undefined, eof: boolean): void {
   const free = () => stdin?.free()
   command.stdin.take([stdin?.take() ?? Buffer.alloc(0)], 0, eof).then(free, free)
@@ -73,11 +79,11 @@ function feed(command: Command, stdin: RequestStdin | undefined, eof: boolean): 
 }
 
 const mebibyte = 1024 * 1024
-/** Limits each account's output, in bytes, so that one account cannot use up the worker's CPU. */
+/** Output rate limit per account, in bytes, so that one account cannot use up the worker's CPU. */
 const outputRate = new TokenBuckets({ perSecond: 64 * mebibyte, burst: 4 * mebibyte })
-/** Fixed cost of a chunk, in addition to its size. */
+/** Fixed cost of an output chunk toward the rate limit, in addition to its size. */
 const chunkCost = 16 * 1024
-/** Additional cost of each byte per reader, for encoding, sending, and forwarding by the API. */
+/** Additional cost of each output byte per reader, for encoding, sending, and forwarding by the API. */
 const readerCost = 3
 
 async function takeOutput(
@@ -126,7 +132,10 @@ interface TerminalStart {
   assertAwaited(): Promise<void>
 }
 
-/** Resolves when the terminal is open; `ended` resolves when the command has ended. */
+/**
+ * Runs a command in a terminal. Resolves when the terminal is open; `ended` resolves when the command has
+ * ended.
+ */
 export async function runInTerminal(
   worker: ExecContext,
   sandbox: SandboxRow,
@@ -146,7 +155,10 @@ export async function runInTerminal(
   return { processes: () => processes, ended }
 }
 
-/** A separate function, so that no closure keeps the shell command and its environment in memory. */
+/**
+ * Opens a command's terminal. This is a separate function, so that no closure keeps the shell command and its
+ * environment in memory.
+ */
 const open = (
   worker: ExecContext,
   sandbox: SandboxRow,

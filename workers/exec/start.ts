@@ -41,7 +41,7 @@ export async function startCommand(worker: ExecContext, args: StartExec, wire: C
   }
 }
 
-/** @param memory counts the automaton that finds secrets in the output */
+/** @param memory reservation for the automaton that finds secrets in the output */
 async function startInside(
   worker: ExecContext,
   args: StartExec,
@@ -75,7 +75,9 @@ async function startInside(
   return command
 }
 
-/** The closure is kept as long as the command, so it must not capture the request. */
+/**
+ * Creates a command. Its callback lives as long as the command, so the callback must not capture the request.
+ */
 const makeCommand = (worker: ExecContext, facts: CommandFacts, requestId: string) =>
   new Command(facts, async (ended, end) => {
     worker.reach('end: the command has ended, its exit status is not recorded')
@@ -92,7 +94,7 @@ const factsOf = ({ request, execId: id, sandboxId, accountId, mode }: StartExec)
   outputEncoding: request.output_encoding ?? 'utf-8',
 })
 
-/** Removes stdin from the request, so that its memory is freed once the bytes have been written. */
+/** Moves stdin out of the request, so that the request does not keep the bytes in memory. */
 function takeInput(args: StartExec, held: Reservation): Input {
   const { request } = args
   const { stdin, stdin_base64, background } = request
@@ -113,7 +115,10 @@ interface Start extends Pick<Wire, 'isAwaited'> {
   input: Input
 }
 
-/** @throws {Problem} if the command did not start. The command is then removed and its row deleted */
+/**
+ * Runs the command. If it does not start, removes the command and deletes its row.
+ * @throws {Problem} if the command did not start
+ */
 async function run(
   worker: ExecContext,
   { args, sandbox, command, values, patterns, input, isAwaited, ...recorded }: Start,
@@ -163,12 +168,12 @@ async function awaitStart<T extends ReturnType<typeof runInSlot>>(running: T): P
 const timeoutOf = ({ request, mode }: StartExec): number =>
   request.timeout_ms ?? (mode === 'json' ? limits.execTimeoutMs : Number.POSITIVE_INFINITY)
 
-/** Delay before a row that could not be read is read again. */
+/** Delay before retrying to read the sandbox's row. */
 const rereadMs = 1_000
 
 /**
- * Stops a command at its timeout or when its sandbox expires. At expiry, the row is read again, in case the
- * sandbox has been extended.
+ * Stops a command at its timeout or when its sandbox expires. At expiry, first reads the sandbox's row again,
+ * because the sandbox may have been extended.
  */
 function stopAtTimeout(
   worker: ExecContext,
@@ -202,7 +207,8 @@ function findExisting(worker: ExecContext, { accountId }: StartExec, existing: E
 }
 
 /**
- * Only a worker can check stored variables, because they are encrypted.
+ * Rejects stored variables that could bypass the account's command allowlist. The API cannot check them,
+ * because only workers can decrypt them.
  * @throws {Problem} `command_not_allowed`
  */
 function assertVariablesAllowed(env: Record<string, string>, secrets: Secrets): void {

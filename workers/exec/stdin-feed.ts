@@ -1,6 +1,6 @@
 /**
- * Each stdin request states the offset of its first byte. A retried request therefore writes no byte twice,
- * and a request that would leave a gap is rejected.
+ * Writes stdin from requests to a command. Each request states the offset of its first byte, so a retried
+ * request writes no byte twice, and a request that would leave a gap is rejected.
  */
 import type { Writable } from 'node:stream'
 import { limitByKey } from '../../shared/lib/limit-by-key.ts'
@@ -19,15 +19,15 @@ export class StdinFeed {
     this.opened.resolve()
   }
 
-  /** Rejects all further bytes. */
+  /** Rejects all bytes from now on. */
   close(): void {
     this.target = undefined
     this.opened.resolve()
   }
 
   /**
-   * Writes bytes after all earlier calls have finished.
-   * @param at offset of the first byte; by default, the next one
+   * Writes stdin once all earlier calls have finished.
+   * @param at offset of the first byte; defaults to the end of the stdin accepted so far
    */
   take(bytes: AsyncIterable<Buffer> | Buffer[], at: number | undefined, eof: boolean): Promise<void> {
     return this.serialize('', () => this.takeNow(bytes, at ?? this.offset, eof))

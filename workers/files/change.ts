@@ -20,7 +20,7 @@ must_not_be_mount() {
 }
 `
 
-/** Prints `x` if the directory already exists. */
+/** Creates a directory, or prints `x` if it already exists. */
 const makeScript = `
 f=$1 mode=$2 exist_ok=$3
 umask 022
@@ -45,8 +45,8 @@ export const makeDirectory = limitPerSandbox<'makeDirectory'>(async (args, worke
 })
 
 /**
- * The kernel does not rename files between mounts, so the script copies across mounts: to a temporary name
- * next to the target, which it then renames.
+ * Moves a path. Between mounts, where the kernel cannot rename, copies the path to a temporary name next to
+ * the target, then renames the copy.
  */
 const moveScript = `${probes}${writing}${moving}
 from=$1 f=$2 overwrite=$3
@@ -80,8 +80,8 @@ export const moveFile = limitPerSandbox<'moveFile'>(async (args, worker, { signa
 })
 
 /**
- * Prints `x` if nothing exists at the path. Directories are removed without holding the lock, because this
- * can be slow.
+ * Removes a path, or prints `x` if nothing exists there. Directories are removed without holding the lock,
+ * because this can be slow.
  */
 const removeScript = `${probes}${writing}${moving}
 f=$1 recursive=$2 missing_ok=$3

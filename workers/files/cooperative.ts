@@ -1,11 +1,14 @@
 /**
- * All accounts share one event loop, so long work runs in slices of a few milliseconds: one per event-loop
- * iteration, in round-robin order by account.
+ * Divides long work into slices of a few milliseconds, because all accounts share one event loop. Each
+ * event-loop iteration runs one slice, in round-robin order by account.
  */
 import { performance } from 'node:perf_hooks'
 import { append, type RoundRobinQueue, takeFirst } from '../../shared/lib/round-robin-queue.ts'
 
-/** A command takes about ten event-loop iterations, each of which may have to wait for a slice. */
+/**
+ * Length of a slice. A command takes about ten event-loop iterations, each of which may have to wait for a
+ * slice.
+ */
 const sliceMs = 3
 
 /** Work that can pause at each `yield`. The time between two yields must be much shorter than a slice. */

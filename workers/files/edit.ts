@@ -1,7 +1,7 @@
 /**
  * Edits a file: reads it completely, replaces text, and writes it back only if the file has not changed. If a
- * client's command writes to the file in the few milliseconds between that check and the rename, its write is
- * lost.
+ * client's command writes to the file in the few milliseconds between the check and the rename, the command's
+ * write is lost.
  */
 import { createHash } from 'node:crypto'
 import { limits } from '../../shared/contract/limits.ts'
@@ -26,8 +26,8 @@ if [ "$(wc -c <"$f")" -gt "$2" ]; then exit ${exits.tooLarge}; fi
 exec head -c "$2" "$f"`
 
 /**
- * Before an edit is rejected, the file is checked again under the lock, because it may have been read while
- * it was being overwritten in place.
+ * Checks under the lock that a file has not changed since it was read. Runs before an edit is rejected,
+ * because the file may have been read while it was being overwritten in place.
  */
 const checkScript = `${probes}${writing}
 follow "$1"
@@ -35,7 +35,7 @@ be_unchanged_under_lock "$2"`
 
 /** Serializes edits to the same path within this worker, so that fewer of them need to be retried. */
 const serializeByPath = limitByKey()
-/** An attempt fails if the file is changed concurrently. */
+/** Maximum number of attempts per edit. An attempt fails if the file is changed concurrently. */
 const maxAttempts = 5
 
 export const editFile = limitPerSandbox<'editFile'>((args, worker, { signal, held }) => {
@@ -126,7 +126,7 @@ async function refuseOrReplace(
   }
 }
 
-/** Bytes hashed per step, which takes less than a millisecond. */
+/** Bytes hashed per step. A step takes less than a millisecond. */
 const hashStepBytes = 128 * 1024
 
 function* sha256Of(bytes: Buffer): Steps<string> {

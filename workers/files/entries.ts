@@ -4,14 +4,15 @@ import type { FileEntry } from '../../shared/contract/files.ts'
 import { readName } from './location.ts'
 
 export interface FoundEntry {
-  /** The path from `find`, which begins with `./`, or from the request. */
+  /** The path as printed by `find`, which begins with `./`, or the path from the request. */
   path: Buffer
   entry: FileEntry
 }
 
 /**
- * Returns a format for `stat`. `split` returns the fields of a record: `MODE_HEX SIZE SECONDS UID GID DATE
- * TIME ZONE` with `more`, the owner, the group, the path, and the path with a symlink's target.
+ * Returns a format for `stat`, and a function that splits a printed record into fields. The first field is
+ * `MODE_HEX SIZE SECONDS UID GID DATE TIME ZONE` followed by `more`. The others are the owner, the group, the
+ * path, and the path with a symlink's target.
  */
 export function entryFormat(more = '') {
   const sentinel = randomBytes(16).toString('hex')
@@ -19,7 +20,7 @@ export function entryFormat(more = '') {
   const end = `${sentinel}${sentinel}`
   return {
     format: `%f %s %Y %u %g %y${more}${names}${end}`,
-    /** Ends a record before its newline. No file name contains it. */
+    /** Marks the end of a record, before its newline. This marker cannot occur in a file name. */
     end,
     delimiter: Buffer.from(`${end}\n`),
     split: (record: Buffer) => split(record, Buffer.from(sentinel)),
@@ -36,7 +37,7 @@ const types: Record<number, FileEntry['type']> = {
   12: 'socket',
 }
 
-/** @returns undefined if the fields do not match {@link entryFormat} */
+/** Parses the fields of a record. Returns undefined if they do not match {@link entryFormat}. */
 export function readEntry([facts, owner, group, path, link]: Buffer[]): FoundEntry | undefined {
   if (!facts || !owner || !group || !path || !link) return undefined
   const [hex = '', size, seconds, uid, gid, date, time] = facts.toString('latin1').split(' ')
@@ -75,16 +76,19 @@ function split(record: Buffer, delimiter: Buffer): Buffer[] {
   }
 }
 
-/** Linux user and group IDs have at most 32 bits. */
+/** Whether the text can be a Linux user or group ID, which has at most 32 bits. */
 const isId = (text: string | undefined): text is string => /^\d{1,10}$/.test(text ?? '')
 
-/** Returns null for the placeholders that `stat` prints for an ID without a name. */
+/**
+ * Returns the name that `stat` printed for an ID, or null if `stat` printed a placeholder because the ID has
+ * no name.
+ */
 function nameOfId(printed: Buffer, id: string): string | null {
   const { text } = readName(printed)
   return text === 'UNKNOWN' || text === id ? null : text
 }
 
-/** Parses the target from `NAME -> TARGET`. BusyBox `stat` quotes both names. */
+/** Parses a symlink's target from `NAME -> TARGET`. BusyBox `stat` quotes both names. */
 function targetOf(shown: Buffer, path: Buffer): Buffer | undefined {
   const plain = Buffer.concat([path, Buffer.from(' -> ')])
   if (shown.subarray(0, plain.length).equals(plain)) return shown.subarray(plain.length)
@@ -93,7 +97,10 @@ function targetOf(shown: Buffer, path: Buffer): Buffer | undefined {
   return undefined
 }
 
-/** ISO 8601 expresses only four-digit years. File timestamps outside them are clamped. */
+/**
+ * Range to which file timestamps are clamped, in seconds since 1970, because ISO 8601 supports only
+ * four-digit years.
+ */
 const years = {
   first: Date.parse('0000-01-01T00:00:00Z') / 1000,
   last: Date.parse('9999-12-31T23:59:59Z') / 1000,

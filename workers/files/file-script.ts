@@ -32,7 +32,7 @@ const failures = {
   ],
   notRegular: ['invalid_request', 'The path is a device, a pipe or a socket, not a file.'],
   exists: ['file_exists', 'The file already exists. Send overwrite: true to replace it.'],
-  cutShort: ['unavailable', 'The content was not received completely; nothing was written. Try again.'],
+  cutShort: ['unavailable', 'The content was not fully received; nothing was written. Try again.'],
   changed: [
     'precondition_failed',
     'The file has changed since you read it; nothing was written. Read the file again.',
@@ -67,7 +67,7 @@ type Exit = keyof typeof failures | 'badPattern'
 const exitNames = ['badPattern', ...Object.keys(failures)]
 const firstExit = 40
 
-/** Exit statuses by which the scripts report failures. */
+/** Exit statuses with which the scripts report failures. */
 export const exits = Object.fromEntries(exitNames.map((name, index) => [name, firstExit + index])) as Record<
   Exit,
   number
@@ -103,7 +103,7 @@ const problemOfMessage: [RegExp, ErrorCode, string][] = [
   [
     /Read-only file system/i,
     'read_only',
-    'This path is on a read-only file system. Write to a path below /workspace or /tmp.',
+    'This path is on a read-only file system. Write to a path under /workspace or /tmp.',
   ],
   [
     /File name too long/i,
@@ -126,7 +126,7 @@ const problemOfMessage: [RegExp, ErrorCode, string][] = [
   [
     /(create|\.sandlot-).*(No such file|nonexistent)|Invalid argument|\/proc\/.*Input\/output error/i,
     'permission_denied',
-    'New files cannot be created in this directory. Write to a path below /workspace or /tmp.',
+    'New files cannot be created in this directory. Write to a path under /workspace or /tmp.',
   ],
   // A client's command created or removed the file after the script's check.
   [/Is a directory/i, 'is_directory', 'The path is a directory.'],
@@ -151,28 +151,31 @@ const problemOfMessage: [RegExp, ErrorCode, string][] = [
   [/Not a directory|File exists/i, 'file_exists', 'A component of the path is a file, not a directory.'],
 ]
 
-/** A shell reports a process killed by signal n as this value plus n. */
+/** A shell reports exit status 128 + n for a process killed by signal n. */
 const killed = 128
 
 interface FileScript {
   text: string
   args: (string | Path)[]
   stdin?: CommandIo['stdin']
-  /** Must not throw. */
+  /** Receives the script's output. Must not throw. */
   onStdout?: CommandIo['onStdout']
-  /** Maximum output, above which the script is killed. Error messages may use a further 64 KiB. */
+  /**
+   * Maximum output in bytes; a script that prints more is killed. Error messages may use a further 64 KiB.
+   */
   maxBytes?: number
   /**
-   * Aborts when no more output is needed. With this option, it is not a failure if the script is stopped or
-   * times out.
+   * Aborted by the caller when it needs no more output. If set, a script that is stopped, prints too much or
+   * times out does not count as failed.
    */
   enough?: AbortSignal
   timeoutMs?: number
 }
 
 /**
- * @returns `whole` if the script ran to completion; with `enough` also `cut`, if the script was stopped or
- *   printed too much, or `timed_out`
+ * Runs the script of a file operation in the sandbox.
+ * @returns `whole` if the script ran to completion. With `enough`, also `timed_out`, or `cut` if the script
+ *   was stopped or printed too much
  * @throws {Problem} for every failure
  */
 export async function runFileScript(

@@ -9,16 +9,19 @@ import { findPart, findPatterns, makeMatcher, readPattern } from './pattern.ts'
 import { limitItems, readRecords } from './records.ts'
 import { limitPerSandbox } from './sandbox-concurrency.ts'
 
-/** After this time, the matches found so far are returned with `truncated` set. */
+/** Timeout of a search, after which the matches found so far are returned with `truncated` set. */
 const timeoutMs = 30_000
-/** Exceeds the maximum response size, because the script also prints names that are filtered out. */
+/**
+ * Maximum output of the search script. It exceeds the maximum response size, because the script also prints
+ * names that are filtered out.
+ */
 const maxBytes = 64 * 1024 * 1024
-/** Space for the line number before a line's text. */
+/** Bytes reserved for the line number before a line's text. */
 const numberBytes = 20
 
 /**
- * Searches a batch of files. For each file with matches, prints `F` and the name, followed by the matching
- * lines, or for a binary file by `B`. Each record ends with a NUL.
+ * Searches a batch of files. For each file with matches, prints `F` and the name, then the matching lines, or
+ * only `B` if the file is binary. Each record ends with a NUL.
  */
 const someFiles = `
 flags=$1 pattern=$2 most=$3 bytes=$4; shift 4
@@ -104,7 +107,10 @@ export const grepFiles = limitPerSandbox<'grepFiles'>(async (args, worker, { sig
 const letterF = 'F'.charCodeAt(0)
 const letterB = 'B'.charCodeAt(0)
 
-/** @param record `LINE:TEXT`; the text may be truncated */
+/**
+ * Parses a matching line.
+ * @param record `LINE:TEXT`; the text may be truncated
+ */
 function readLine(record: Buffer): Pick<Match, 'line' | 'text' | 'text_base64'> {
   const colon = record.indexOf(':')
   const text = record.subarray(colon + 1)
@@ -116,8 +122,8 @@ function readLine(record: Buffer): Pick<Match, 'line' | 'text' | 'text_base64'> 
 }
 
 /**
- * Returns the path of a found file. Names below a directory begin with `./`; otherwise, the request named the
- * file.
+ * Returns the path of a found file. In a directory search, found names begin with `./`; any other name is the
+ * file that the request named.
  */
 const nameOf = (found: Buffer, prefix: Buffer): DisplayPath =>
   show(isBelow(found) ? Buffer.concat([prefix, found.subarray(2)]) : prefix.subarray(0, -1))
@@ -125,8 +131,8 @@ const nameOf = (found: Buffer, prefix: Buffer): DisplayPath =>
 const isBelow = (found: Buffer) => found[0] === '.'.charCodeAt(0)
 
 /**
- * As in `grep --include`, a pattern without a slash matches the base name, and a file that the request names
- * is always included.
+ * Parses the `include` pattern. As in `grep --include`, a pattern without a slash matches base names, and a
+ * file named by the request is always included.
  */
 function readInclude(text: string) {
   const pattern = readPattern(text, 'include')

@@ -18,12 +18,12 @@ import {
 import { limitItems, readRecords } from './records.ts'
 import { limitPerSandbox } from './sandbox-concurrency.ts'
 
-/** After this time, the list is truncated. */
+/** Timeout of a listing, after which the list is truncated. */
 export const timeoutMs = 30_000
 /** Maximum output of a listing script. The rest is truncated. */
 const maxBytes = 64 * 1024 * 1024
 
-/** Prints each entry in the given `stat` format, whose sentinels no file name can contain. */
+/** Prints the entries of a path in the given `stat` format, whose sentinels cannot occur in a file name. */
 const listScript = `${probes}
 f=$1 format=$2 depth=$3
 if [ "$depth" -gt 0 ] && [ -d "$f" ]; then
@@ -34,7 +34,7 @@ fi
 if [ ! -e "$f" ] && [ ! -L "$f" ]; then missing "$f"; fi
 stat -c "$format" "$f"`
 
-/** For a path that is not a directory, returns the file's own entry. */
+/** Lists a directory. For any other path, returns the file's own entry. */
 export const listFiles = limitPerSandbox<'listFiles'>(async (args, worker, { signal }) => {
   const { depth = 1 } = args
   const prefix = prefixOf(args)
@@ -58,7 +58,7 @@ export const statFile = limitPerSandbox<'statFile'>(async (args, worker, { signa
     found ??= entry
   }
   await runList(args, worker, signal, { depth: 0, onEntry })
-  if (!found) throw new Problem('internal_error', 'The internal script that reads entries printed no entry.')
+  if (!found) throw new Problem('internal_error', 'The internal script that lists files printed no entry.')
   const { shown } = locate(args)
   return { ...shown, ...found, name: shown.path === '/' ? '/' : found.name }
 })
@@ -85,14 +85,17 @@ async function runList(
   })
 }
 
-/** The scripts sort all names before they print, so a script that timed out has printed nothing. */
+/**
+ * Returns the error for a script that timed out without output. The scripts print nothing until they have
+ * sorted all names.
+ */
 export const tooSlow = (action: string) =>
   new Problem('invalid_request', `Collecting the names took longer than ${timeoutMs / 1000} s. ${action}`)
 
-/** Linux cannot open longer paths. */
+/** Maximum length of a path that Linux can open. */
 const pathBytes = 4096
 
-/** Prints the paths below a directory. Skips names that disappear and unreadable directories. */
+/** Prints the paths under a directory. Skips names that disappear and unreadable directories. */
 const globScript = `${probes}
 f=$1; shift
 if [ ! -d "$f" ]; then
@@ -139,10 +142,10 @@ export const globFiles = limitPerSandbox<'globFiles'>(async (args, worker, { sig
   }
 })
 
-/** Every path from `find` has this prefix. */
+/** Prefix of every path that `find` prints. */
 const prefix = './'
 
-/** The `find` arguments print all matching paths, and possibly more. */
+/** Returns `find` arguments that select all matching paths, and possibly more. */
 function searchFor(pattern: Pattern, onlyDirectories: boolean): string[] {
   const start = literalStart(pattern)
   const depth = deepest(pattern)

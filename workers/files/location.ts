@@ -1,4 +1,7 @@
-/** Paths are bytes, because JSON strings cannot represent every Linux file name. */
+/**
+ * Resolves the paths in requests and formats the paths in responses. Paths are handled as bytes, because JSON
+ * strings cannot represent every Linux file name.
+ */
 import { posix } from 'node:path'
 import type { FileName } from '../../shared/rpc/calls.ts'
 import { absolute, type Path } from '../shell/script.ts'
@@ -25,19 +28,24 @@ export function show(bytes: Buffer): DisplayPath {
   return base64 === undefined ? { path: text } : { path: text, path_base64: base64 }
 }
 
-/** Invalid UTF-8 becomes U+FFFD in `text`, and the name is then also returned in base64. */
+/**
+ * Decodes a name. In a name that is not valid UTF-8, invalid bytes become U+FFFD in `text`, and the name is
+ * also returned in base64.
+ */
 export function readName(bytes: Buffer): { text: string; base64?: string } {
   const text = bytes.toString('utf8')
   return Buffer.from(text).equals(bytes) ? { text } : { text, base64: bytes.toString('base64') }
 }
 
-/** Returns the base64 names by index, or undefined if all names are valid UTF-8. */
+/**
+ * Returns the base64 forms of the names that are not valid UTF-8, by index, or undefined if there are none.
+ */
 export function oddNames(list: (string | undefined)[]): Record<string, string> | undefined {
   const odd = list.flatMap((base64, index) => (base64 === undefined ? [] : [[index, base64] as const]))
   return odd.length === 0 ? undefined : Object.fromEntries(odd)
 }
 
-/** Returns the path from the request as a prefix for names below it, which is empty for the workspace. */
+/** Returns the prefix for names under the requested path. The prefix is empty for the workspace. */
 export function prefixOf(name: FileName): Buffer {
   const plain = posix.normalize(bytesOf(name).toString('latin1')).replace(/(?<=.)\/$/, '')
   if (plain === '.') return Buffer.alloc(0)

@@ -16,7 +16,7 @@ export type Token =
   | { kind: 'character'; character: string }
   | { kind: 'one' }
   | { kind: 'many' }
-  /** `ranges` are inclusive ranges of code points. */
+  /** Matches one character. `ranges` are inclusive ranges of code points. */
   | { kind: 'set'; ranges: [number, number][]; negated: boolean }
 
 const maxAlternatives = 100
@@ -85,7 +85,7 @@ interface Braces {
   end?: number
 }
 
-/** @returns undefined if no pair of braces contains a comma */
+/** Expands the first pair of braces that contains a comma. Returns undefined if there is none. */
 function expandFirst(text: string): string[] | undefined {
   const braces = readBraces(text).find(({ commas, end }) => end !== undefined && commas.length > 0)
   if (!braces) return undefined
@@ -144,7 +144,7 @@ function readTokens(characters: string[]): Token[] {
   return tokens
 }
 
-/** @returns undefined if the bracket is unclosed and therefore literal */
+/** Parses a `[…]` set. Returns undefined if the bracket is unclosed and therefore literal. */
 function readSet(characters: string[], start: number): { token: Token; end: number } | undefined {
   const negated = characters[start + 1] === '!' || characters[start + 1] === '^'
   const first = start + (negated ? 2 : 1)
@@ -176,7 +176,7 @@ const refusal = (path: string, message: string) =>
   new Problem('invalid_request', `The pattern ${message}.`, { members: { errors: [{ path, message }] } })
 
 /**
- * The matched path must be relative, without `.` or `..`.
+ * Returns a function that checks whether a path matches. The path must be relative, without `.` or `..`.
  * @param options.dots whether `*`, `?`, `[…]` and `**` match names that begin with a dot
  */
 export function makeMatcher(pattern: Pattern, options: { dots: boolean }): (path: string) => boolean {
@@ -190,7 +190,7 @@ export function makeMatcher(pattern: Pattern, options: { dots: boolean }): (path
  */
 function expressionOf(parts: Part[], { dots }: { dots: boolean }): RegExp {
   let groups = 0
-  /** A match never backtracks into a lookahead, which therefore emulates an atomic group. */
+  /** Emulates an atomic group with a lookahead, because a match never backtracks into a lookahead. */
   const atomic = (make: () => string): string => {
     const group = ++groups
     return `(?=(${make()}))\\${group}`

@@ -8,7 +8,7 @@ import type { SandboxContext } from '../sandbox/enter.ts'
 import { exits, probes, runFileScript } from './file-script.ts'
 import type { Location } from './location.ts'
 
-/** Attempts are 50 ms apart. If all fail, the write fails. */
+/** Maximum number of attempts to acquire the lock, 50 ms apart. If all fail, the write fails. */
 const maxLockAttempts = 600
 
 /**
@@ -17,7 +17,7 @@ const maxLockAttempts = 600
  * can be restored if the disk is full.
  * The final check of the target and the rename run under one per-sandbox lock, which also covers hard links
  * and writes by several workers. A file that is being overwritten in place may be read half-written, so a
- * write is rejected only after its content has been checked again under the lock.
+ * write is rejected as outdated only after the file has been checked again under the lock.
  * The lock is a `flock` on the workspace, which the kernel releases when the shell exits. In images without
  * `flock`, the lock is a symlink to the shell's command line in `/proc`, which shows whether that shell is
  * still running. Some versions of `flock` have no timeout option, so the script polls.
@@ -139,8 +139,8 @@ write_through() {
 `
 
 /**
- * Streamed content ends with its SHA-256 hash, which detects truncation. Pipes and devices are written to
- * directly, unless a condition requires a regular file.
+ * Writes a file from stdin. Streamed content ends with its SHA-256 hash, so that truncation is detected.
+ * Pipes and devices are written to directly, unless a condition requires a regular file.
  */
 export const writeScript = `${probes}${writing}
 wanted=$2 overwrite=$3 match=$4 whole=$5
@@ -169,13 +169,16 @@ place_by ln`
 
 interface FileWrite {
   location: Location
-  /** Octal. Defaults to the mode of the replaced file, or to 644 for a new file. */
+  /** File mode in octal. Defaults to the mode of the replaced file, or to 644 for a new file. */
   mode?: string | undefined
-  /** With `new`, an existing file causes `precondition_failed`. */
+  /** Whether an existing file may be replaced. With `new`, an existing file causes `precondition_failed`. */
   overwrite: boolean | 'new'
-  /** SHA-256 hashes that permit replacing the file. */
+  /** SHA-256 hashes. The file is replaced only if its hash is one of them. */
   ifMatch?: Tags | undefined
-  /** The content and its SHA-256 hash, or a function that writes both to stdin, the hash in hexadecimal. */
+  /**
+   * The content and its SHA-256 hash, or a function that writes the content and then the hexadecimal hash to
+   * stdin.
+   */
   content: { bytes: Buffer; sha256: string } | ((stdin: Writable) => void)
   timeoutMs?: number
 }
@@ -193,7 +196,7 @@ export async function writeWhole(
   await runFileScript(worker, call, signal, { text: writeScript, args, stdin, ...more })
 }
 
-/** Returns the accepted hashes as an argument of a script. */
+/** Returns the accepted hashes as one script argument. */
 const wordsOf = (tags: Tags | undefined) =>
   tags === undefined
     ? ''

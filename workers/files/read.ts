@@ -19,7 +19,10 @@ import { limitPerSandbox } from './sandbox-concurrency.ts'
 /** Opens the file once, so that its size, hash and content are consistent even if the path is replaced. */
 const openOnce = 'exec 7<"$f"; f=/proc/self/fd/7'
 
-/** Prints `SIZE LINES SHA256` and a newline, then at most one byte more than a response may contain. */
+/**
+ * Prints `SIZE LINES SHA256` on the first line, then the requested lines, up to one byte more than a response
+ * may contain. The extra byte shows that the content is truncated.
+ */
 export const viewScript = `${probes}
 f=$1 from=$2 count=$3 most=$4
 must_be_file "$f"
@@ -49,7 +52,7 @@ export const viewFile = limitPerSandbox<'viewFile'>(async (args, worker, { signa
   const headerEnd = output.indexOf('\n')
   const header = /^(\d+) (\d+) ([0-9a-f]{64})$/.exec(output.toString('latin1', 0, Math.max(0, headerEnd)))
   if (!header)
-    throw new Problem('internal_error', 'The internal file-reading script did not print a valid header.')
+    throw new Problem('internal_error', 'The internal script that reads files printed no valid header.')
   const [, size, lines, sha256 = ''] = header
   const all = output.subarray(headerEnd + 1)
   const truncated = all.length > limits.viewBytes
@@ -85,17 +88,20 @@ async function patternsFor(
   return await buildPatterns(secrets, { byLine: from > 1 || count !== 'all' })
 }
 
-/** Returns undefined if the bytes are not valid UTF-8 or contain a NUL. */
+/** Decodes a file's content. Returns undefined if it is not valid UTF-8 or contains a NUL. */
 function asText(bytes: Buffer): string | undefined {
   return isUtf8(bytes) && !bytes.includes(0) ? bytes.toString() : undefined
 }
 
-/** A larger file is hashed only if a condition requires its hash. */
+/**
+ * Maximum size of a file that is always hashed. A larger file is hashed only if a condition requires its
+ * hash.
+ */
 const taggedBytes = 1024 * 1024
 
 /**
- * Prints the size, mode and SHA-256 hash of a file, then the bytes of a range that the script reads from
- * stdin. EOF on stdin ends the script.
+ * Prints the size, mode and SHA-256 hash of a file. Then reads a range from stdin and prints that range of
+ * the file, or exits on EOF.
  */
 export const rawScript = `${probes}
 f=$1 tagged=$2
@@ -111,7 +117,7 @@ read -r first count || exit 0
 if [ "$first" -eq 1 ] && [ "$count" -eq "$size" ]; then exec cat "$f"; fi
 tail -c "+$first" "$f" | head -c "$count"`
 
-/** A slow client slows down the stream. */
+/** Streams a file or a range of it. A slow client slows down the stream. */
 export const readRaw: StreamHandler<'readRaw', SandboxContext> = async (
   args,
   worker,
@@ -175,7 +181,10 @@ export const readRaw: StreamHandler<'readRaw', SandboxContext> = async (
   if (state.left !== 0) response.destroy()
 }
 
-/** Evaluates conditions and range (RFC 9110). `isSame` means that the client already has this version. */
+/**
+ * Evaluates the conditional and range headers (RFC 9110). `isSame` means that the client already has this
+ * version.
+ */
 function evaluateConditions(
   { range, ifRange, ifMatch, ifNoneMatch }: ReadConditions,
   size: number,

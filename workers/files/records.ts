@@ -1,13 +1,16 @@
 import { limits } from '../../shared/contract/limits.ts'
 import { runCooperatively, type Steps } from './cooperative.ts'
 
-/** Sandlot's scripts never print a longer record, so only modified tools can cause one. */
+/**
+ * Default maximum size of a record. Sandlot's scripts never print a longer record, but modified tools in the
+ * image might.
+ */
 const recordBytes = 64 * 1024
 
 interface RecordReader {
   delimiter: Buffer
   onRecord: (record: Buffer) => void
-  /** Called instead of `onRecord` for a record above `maxBytes`, by default 64 KiB. */
+  /** Called instead of `onRecord` for a record that exceeds `maxBytes`, by default 64 KiB. */
   onTooLong?: () => void
   maxBytes?: number
 }
@@ -29,7 +32,7 @@ export function readRecords(accountId: string, reader: RecordReader): (chunk: Bu
     heldBytes = 0
     isSkipping = false
   }
-  /** @returns the number of bytes consumed from the chunk */
+  /** Buffers a record that spans several chunks. Returns the number of bytes consumed from the chunk. */
   const hold = (chunk: Buffer, from: number): number => {
     if (heldBytes === held.length) {
       // For a skipped record, only bytes that may begin the delimiter are kept.
@@ -61,8 +64,8 @@ export function readRecords(accountId: string, reader: RecordReader): (chunk: Bu
 }
 
 /**
- * Limits the items in a response and the size of their JSON.
- * @returns `add` appends an item to its list, or aborts `enough` at a limit
+ * Limits the number of items in a response and the size of their JSON.
+ * @returns `add`, which appends an item to its list, or aborts `enough` at a limit
  */
 export function limitItems() {
   const enough = new AbortController()

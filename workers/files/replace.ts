@@ -15,7 +15,7 @@ export interface Replacement {
 const maxLines = 100
 const maxSimilar = 10
 
-/** Bytes processed per step, which takes less than a millisecond. */
+/** Bytes processed per step. A step takes less than a millisecond. */
 const stride = 16 * 1024
 const newline = 10
 const carriageReturn = 13
@@ -24,14 +24,17 @@ const carriageReturn = 13
 export const memoryToReplace = (content: Buffer, text: Replacement): number =>
   maxResultBytes(content, text) + Buffer.byteLength(text.old) * Int32Array.BYTES_PER_ELEMENT
 
-/** Counts each byte of `new` twice, because an LF may become CR LF. */
+/**
+ * Returns the maximum size of the result. Counts each byte of `new` twice, because each LF may become CR LF.
+ */
 function maxResultBytes(content: Buffer, { old, new: other, replaceAll }: Replacement): number {
   const matches = replaceAll ? content.length / Buffer.byteLength(old) : 1
   return Math.min(limits.editBytes, content.length + Math.ceil(matches * 2 * Buffer.byteLength(other)))
 }
 
 /**
- * If `old` contains CR LF, it is matched verbatim.
+ * Replaces the only match of `old`, or with `replaceAll`, every match. If `old` contains CR LF, it is matched
+ * verbatim.
  * @throws {Problem} `edit_no_match`, `edit_not_unique` with the line numbers, or `invalid_request` if the
  *   result is too large
  */
@@ -84,15 +87,15 @@ const tooLarge = () =>
   )
 
 interface Match {
-  /** Undefined if the match overlaps an earlier match that has a `start`. */
+  /** Index of the first byte, or undefined if the match overlaps an earlier match that has a `start`. */
   start: number | undefined
   end: number
-  /** Line of the start, counted from 1. */
+  /** Line in which the match starts, counted from 1. */
   line: number
 }
 
 /**
- * Calls `onMatch` for each match, including overlapping ones, which make an edit ambiguous. Uses the
+ * Calls `onMatch` for each match. Includes overlapping matches, because they make an edit ambiguous. Uses the
  * Knuth-Morris-Pratt algorithm, because `Buffer.indexOf` is not linear.
  * @param isExact false if an LF in the needle also matches CR LF
  * @param onMatch returns the number of bytes that it processed
@@ -110,7 +113,10 @@ function* eachMatch(
   let newlines = 0
   for (const byte of needle) if (byte === newline) newlines++
   let [matched, line, work] = [0, 1, 0]
-  /** Bytes without ignored CRs: up to `at`, and up to the end of the most recent match that has a `start`. */
+  /**
+   * Number of bytes, excluding ignored CRs, up to `at` and up to the end of the most recent match with a
+   * `start`.
+   */
   let [passed, apartFrom] = [0, 0]
   for (let at = 0; at < content.length; at++) {
     if (++work >= stride) {
@@ -178,7 +184,10 @@ function notUnique(all: number, lines: number[]): Problem {
   )
 }
 
-/** Returns the lines that equal the first line of `old` except for leading or trailing white space. */
+/**
+ * Returns the numbers of the lines that equal the first line of `old` except for leading or trailing white
+ * space.
+ */
 function* similarLines(content: Buffer, old: string): Steps<number[]> {
   const similar: number[] = []
   const wanted = Buffer.from(old).toString('latin1').trim().split('\n', 1)[0]!.trim()
@@ -199,9 +208,9 @@ const isBareNewline = (text: Buffer, at: number): boolean =>
   text[at] === newline && text[at - 1] !== carriageReturn
 
 /**
- * Chooses between LF and CR LF for each line ending of the replacements. Call the returned function with the
- * bounds of each match in `content`, in order of `start`, and the function from that call once per line
- * ending; it returns true for CR LF.
+ * Returns a function that chooses the line endings of replacements. Call it for each match in `content`, in
+ * order of `start`. It returns another function, which is called for each line ending of that replacement and
+ * returns true for CR LF.
  */
 function makeEndings(content: Buffer): (start: number, end: number) => () => boolean {
   let following = content.indexOf(newline)
@@ -210,8 +219,8 @@ function makeEndings(content: Buffer): (start: number, end: number) => () => boo
     let at = start - 1
     let isCrLf: boolean | undefined
     /**
-     * Uses the match's line endings in order, and repeats the last one. Without any, uses the ending of a
-     * nearby line.
+     * Uses the line endings of the match in order, and repeats the last one. If the match has none, uses the
+     * ending of a nearby line.
      */
     return () => {
       if (at >= start - 1 && at < end) {

@@ -3,7 +3,10 @@ import type { CallName } from '../../shared/rpc/calls.ts'
 import type { CallHandler } from '../rpc/call.ts'
 import type { SandboxContext } from '../sandbox/enter.ts'
 
-/** Each file operation takes a process and several megabytes of memory in its sandbox. */
+/**
+ * Runs at most four file operations at a time in each sandbox, because each one needs a process and several
+ * megabytes of memory there.
+ */
 const inSandbox = limitByKey(4)
 
 export const limitPerSandbox =

@@ -1,6 +1,6 @@
 /**
- * Watches a path by comparing listings. One script in the sandbox lists the path whenever the worker sends a
- * line, so the script ends with the worker's connection, and a slow client delays the next listing.
+ * Watches a path by comparing listings. A script in the sandbox lists the path each time the worker sends a
+ * line, so the script stops when the worker disconnects, and a slow client delays the next listing.
  */
 import type { Writable } from 'node:stream'
 import { limits } from '../../shared/contract/limits.ts'
@@ -20,17 +20,19 @@ import { readRecords } from './records.ts'
 
 /** Minimum time between the starts of two listings. */
 const intervalMs = 250
-/** The watch pauses for at least this multiple of the time that the last listing took. */
+/** Minimum pause after a listing, as a multiple of the time that the listing took. */
 const pauseFactor = 3
-/** Every path occurs twice in a listing, next to delimiters. */
+/** Maximum output of the script per listing. Every path occurs twice in a listing, next to delimiters. */
 const maxListingBytes = 4 * limits.listed.bytes
 /** Memory overhead of an entry, in addition to its name and times. */
 const entryOverheadBytes = 100
 
 /**
- * Prints the entries only if their checksum has changed, then a record `listed` or `same`. An entry that
- * changes between the two passes is printed and also makes the next checksum differ. In a directory that
- * exceeds the limits, `head` stops `find`. Temporary files of writes (place.ts) are skipped.
+ * Lists the path once, and again for each line on stdin. Prints the entries only if their checksum has
+ * changed, then a record `listed` or `same`.
+ * The entries are read once for the checksum and once for printing. An entry that changes in between is
+ * printed and also makes the next checksum differ. In a directory that exceeds the limits, `head` stops
+ * `find`. Temporary files of writes (place.ts) are skipped.
  */
 const watchScript = `${probes}
 f=$1 format=$2 depth=$3 end=$4 last=none
@@ -87,7 +89,10 @@ export const watchFiles: StreamHandler<'watchFiles', SandboxContext> = async (ar
 
 const interrupted = () => unavailable(watchInterrupted.detail)
 
-/** @throws {unknown} an error that is not a {@link Problem} */
+/**
+ * Returns the problem to report to the client of a failed watch.
+ * @throws {unknown} an error that is not a {@link Problem}
+ */
 async function explain(worker: SandboxContext, args: WatchArgs, error: unknown): Promise<Problem> {
   if (!(error instanceof Problem)) throw error
   if (error.code !== 'unavailable') return error
@@ -97,7 +102,10 @@ async function explain(worker: SandboxContext, args: WatchArgs, error: unknown):
 
 type WatchArgs = Streams['watchFiles']['args']
 
-/** Attributes of each entry as one string, by path. Each character is one byte. */
+/**
+ * A listing of the watched path: the attributes of each entry as one string, by path. Each character is one
+ * byte.
+ */
 interface Listing {
   attributes: Map<string, string>
   bytes: number
@@ -275,7 +283,10 @@ class Watch {
 
 type DataOf<Name> = Extract<WatchEvent, { event: Name }>['data']
 
-/** Omits a directory's size and times, because they change with its entries, which have their own events. */
+/**
+ * Returns the attributes to compare. Omits a directory's size and times, because they change with its
+ * entries, whose changes are reported separately.
+ */
 function attributesOf(printed: string): string {
   const [mode = '', , , uid, gid] = printed.split(' ', 5)
   return /^4.{3}$/.test(mode) ? `${mode} ${uid} ${gid}` : printed

@@ -35,8 +35,8 @@ export const writeRaw: StreamHandler<'writeRaw', SandboxContext> = async (
 }
 
 /**
- * If the script exits early, the rest of the body is still read, because the next request on the connection
- * follows it.
+ * Writes a request body to the script's stdin, followed by its SHA-256 hash. If the script exits early, still
+ * reads the rest of the body, because the next request follows it on the connection.
  */
 function feed(body: Readable, stdin: Writable, sent: { size: number; sha256: string }) {
   const hash = createHash('sha256')

@@ -28,7 +28,10 @@ export interface EnteredSandbox {
   clock: DatabaseClock
 }
 
-/** @throws {Problem} if the sandbox does not exist or is not running */
+/**
+ * Loads the sandbox of a call. If its warm pod is being replaced, first waits for the new pod.
+ * @throws {Problem} if the sandbox does not exist or is not running
+ */
 export async function enter(
   worker: SandboxContext,
   call: { sandboxId: string; accountId: string },
@@ -45,7 +48,10 @@ export async function enter(
   return entered
 }
 
-/** Also records that the sandbox is in use, so that it is not destroyed as idle before or during the call. */
+/**
+ * Reads a sandbox's row. Also records that the sandbox is in use, so that it is not destroyed as idle before
+ * or during the call.
+ */
 async function loadSandbox(
   worker: SandboxContext,
   call: { sandboxId: string; accountId: string },
@@ -69,7 +75,7 @@ export function environmentOf(
   return JSON.parse(opener.open(sandbox.sealed_env, envSealContext(sandbox.id))) as Record<string, string>
 }
 
-/** Runs a command. After `timeoutMs`, or when the signal aborts, its process group is killed. */
+/** Runs a command in a slot. Kills its process group after `timeoutMs` or when the signal aborts. */
 export async function runInside(
   worker: SandboxContext,
   sandbox: SandboxRow,
@@ -107,7 +113,8 @@ export async function takeSlot(worker: SandboxContext, sandbox: SandboxRow): Pro
 }
 
 /**
- * If a claimed warm pod disappears before anything has run in it, runs `work` again with a new pod.
+ * Runs `work`, which uses the sandbox's pod. If a claimed warm pod disappears before anything has run in it,
+ * runs `work` again with a new pod.
  * @throws {Problem} if the pod is gone, is unreachable or has exhausted a resource
  */
 export async function reachPod<T>(

@@ -8,7 +8,8 @@ import type { Opened } from '../rpc/call.ts'
 import { enter, limitOpen, reachPod, type SandboxContext } from './enter.ts'
 
 /**
- * If no process is listening, the WebSocket is accepted and then closed with the reason.
+ * Connects a WebSocket to a port in a sandbox. If no process is listening, the WebSocket is accepted and then
+ * closed with the reason.
  * @throws {Problem} if the connection fails for another reason
  */
 export async function openPort(worker: SandboxContext, args: OnePort): Promise<Opened> {
@@ -27,7 +28,10 @@ export async function openPort(worker: SandboxContext, args: OnePort): Promise<O
   }
 }
 
-/** After a normal close, bytes that the client has sent are still delivered. */
+/**
+ * Closes the connection to the port. After a normal close, bytes that the client has already sent are still
+ * delivered.
+ */
 function close(stream: Duplex, code: number): void {
   if (code === portCloseCodes.ended) stream.end(() => stream.destroy())
   else stream.destroy()

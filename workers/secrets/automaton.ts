@@ -75,8 +75,8 @@ export async function buildAutomaton(values: readonly Uint8Array[]) {
     step,
     leap,
     /**
-     * Whether the partial match in this state can no longer become a value; `at` is the next offset. Without
-     * this check, a run of a value's first byte would be read byte by byte.
+     * Whether the bytes from offset `at` rule out that the partial match in this state becomes a complete
+     * value. Without this check, input that repeats a value's first byte would be searched byte by byte.
      */
     isFutile: (state: number, bytes: Uint8Array, at: number): boolean => {
       const last = at - depth[state]! + window - 1
@@ -97,17 +97,20 @@ export async function buildAutomaton(values: readonly Uint8Array[]) {
 
 export type Automaton = Awaited<ReturnType<typeof buildAutomaton>>
 
-/** The longest skip is one byte less than the window. */
+/** Maximum size of the search window in bytes. The longest skip is one byte less than the window. */
 const maxPrefix = 64
 
-/** Seven bits of each byte distinguish all ASCII characters. */
+/**
+ * Returns the table index of the two bytes that end at `last`. Seven bits of each distinguish all ASCII
+ * characters.
+ */
 const pairAt = (bytes: Uint8Array, last: number): number =>
   ((bytes[last - 1]! & 127) << 7) | (bytes[last]! & 127)
 const skipTableBytes = 128 * 128
 
 /**
- * The search checks the last two bytes of a window, which is as long as the shortest value, but at most
- * {@link maxPrefix}.
+ * Builds a table of how far the search can skip, by the last two bytes of its window. The window is as long
+ * as the shortest value, but at most {@link maxPrefix}.
  */
 function makeSkipTable(values: readonly Uint8Array[]) {
   const window = values.reduce((min, { length }) => Math.min(min, length), maxPrefix)
@@ -120,7 +123,10 @@ function makeSkipTable(values: readonly Uint8Array[]) {
   }
   /** Returns the distance from the window that ends at `last` to the next window that may match. */
   const shiftAt = (bytes: Uint8Array, last: number): number => shifts[pairAt(bytes, last)]!
-  /** Returns the first index, starting from `at`, at which a value may begin. Valid only in state 0. */
+  /**
+   * Returns the first index, starting from `at`, at which a value may begin. Valid only in state 0, in which
+   * there is no partial match.
+   */
   const leap = (bytes: Uint8Array, at: number): number => {
     let last = at + window - 1
     while (last < bytes.length) {

@@ -8,8 +8,9 @@ export interface SecretPatterns {
 }
 
 /**
+ * Builds the patterns that find secrets in output and files.
  * @param secrets values by name
- * @param byLine whether to also find single lines of a value, for text that is only some lines of a file
+ * @param byLine whether to also find single lines of a value, for text that is only a part of a file
  * @returns undefined if there is nothing to find
  */
 export async function buildPatterns(
@@ -38,7 +39,7 @@ function wholeOf(text: string): string[] {
   return [text, bare(text)].flatMap((text) => [text, text.replace(/\r?\n/g, '\r\n')])
 }
 
-/** A regular expression would take quadratic time for runs of newlines. */
+/** Removes trailing newlines. A regular expression would take quadratic time for long runs of newlines. */
 function bare(text: string): string {
   let end = text.length
   while (end > 0 && (text[end - 1] === '\n' || text[end - 1] === '\r')) end--

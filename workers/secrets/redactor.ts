@@ -7,20 +7,21 @@ interface Occurrence {
 }
 
 /**
- * Replaces each value of at least 8 bytes with `[secret NAME]`, even if it is split between chunks. If values
- * overlap, all of their bytes are redacted. Offsets count from the first byte of the stream.
+ * Replaces each secret value of at least 8 bytes with `[secret NAME]`, even if it is split between chunks. If
+ * values overlap, all of their bytes are redacted. Offsets count from the first byte of the stream.
  */
 export class Redactor {
   private readonly patterns: SecretPatterns | undefined
   private readonly output = new HeldOutput()
   private state = 0
   /**
-   * Occurrences in order of their start, none inside another. Those before index `shown` have been returned.
+   * Occurrences of values, ordered by start, none inside another. The ones before index `shown` have already
+   * been redacted.
    */
   private found: Occurrence[] = []
   private shown = 0
   /**
-   * Offset before which all bytes have been returned or redacted. May lie beyond the returned bytes, at the
+   * Offset up to which all bytes have been returned or redacted. May lie beyond the returned bytes, at the
    * end of a value.
    */
   private doneTo = 0
@@ -34,7 +35,7 @@ export class Redactor {
     return this.output.length
   }
 
-  /** Returns redacted bytes, and holds back bytes that may become part of a secret. */
+  /** Redacts a chunk. Holds back trailing bytes that may turn out to be part of a secret. */
   push(chunk: Buffer): Buffer {
     if (!this.patterns) return chunk
     const { output } = this
@@ -106,7 +107,7 @@ export class Redactor {
   }
 }
 
-/** The last bytes of a stream, addressed by their offsets in the stream. */
+/** The held-back bytes at the end of a stream, addressed by their offsets in the stream. */
 class HeldOutput {
   end = 0
   private buffer: Buffer = Buffer.alloc(0)

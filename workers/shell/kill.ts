@@ -3,8 +3,8 @@ import { type Driver, PodGone, type PodName } from '../drivers/driver.ts'
 import { type CommandProcesses, LineReader, startQuietly } from './slot.ts'
 
 /**
- * Returns a shell loop that runs `body` for each process in the pod. `pid` is the process ID; $1 to $4 are
- * the state, parent, process group and session.
+ * Returns a shell loop that runs `body` for each process in the pod. In `body`, `pid` is the process ID, and
+ * $1 to $4 are the state, parent, process group and session.
  * In `/proc/PID/stat`, these fields follow the process name in parentheses, which may contain any character,
  * so everything up to the last closing parenthesis is removed.
  */
@@ -17,14 +17,17 @@ done`
 const waitToBeClosed = 'read -r _'
 
 /**
- * Kills the process group except for the slot's shell, which then reports the exit status. The group is
- * stopped first, so that no process in it can fork a child that the loop misses.
+ * Kills a command's process group except for the slot's shell, which then reports the exit status. The group
+ * is stopped first, so that no process in it can fork a child that the loop misses.
  */
 const killBesidesShell = `leader=$1; kill -STOP -$leader 2>/dev/null
 ${forEachProcess('case " $2 $3 " in *" $leader "*) [ $pid = $leader ] || kill -KILL $pid 2>/dev/null;; esac')}
 kill -CONT $leader 2>/dev/null; echo; ${waitToBeClosed}`
 
-/** Kills the sessions of a command. Prints `left` if a process does not end, otherwise an empty line. */
+/**
+ * Kills all processes in a command's POSIX sessions. Prints `left` if any process survives, otherwise an
+ * empty line.
+ */
 const killSessionsScript = `leader=$1 command=\${2:-$1}
 kill -KILL -$leader 2>/dev/null; kill -KILL -$command 2>/dev/null; kill -KILL $command 2>/dev/null
 for round in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do left=
@@ -33,8 +36,8 @@ case " $pid $3 $4 " in *" $leader "*|*" $command "*) left=left; kill -KILL $pid 
 [ "$left" ] || break; done; echo "$left"; ${waitToBeClosed}`
 
 /**
- * The shell that sends the signal stays alive until its connection is closed, because many immediate exits
- * block containerd's shim for seconds (containerd#8557).
+ * Sends a signal to a command's process group. The shell that sends it stays alive until its connection is
+ * closed, because many immediate exits block containerd's shim for seconds (containerd#8557).
  * @returns false if the pod is unreachable
  */
 export async function signalGroup(
@@ -51,8 +54,8 @@ export async function signalGroup(
 }
 
 /**
- * Kills the sessions of the command and of its slot, including the slot's shell.
- * @returns `unreachable` also if a process does not end
+ * Kills all processes in the POSIX sessions of a command and its slot, including the slot's shell.
+ * @returns `gone` if the pod is not running; `unreachable` if it cannot be reached or a process survives
  */
 export async function killSessions(
   driver: Driver,
@@ -69,7 +72,8 @@ export async function killSessions(
 }
 
 /**
- * The script must print a line when it is done, then wait for its connection to close.
+ * Runs a shell script in a pod. The script must print a line when it is done, then wait for its connection to
+ * close.
  * @param args the script, followed by its arguments, starting with $0
  * @returns false if the pod is unreachable
  */
@@ -95,7 +99,9 @@ async function runToLine(driver: Driver, pod: PodName, args: readonly string[]):
 const graceMs = 2_000
 const drainMs = 2_000
 
-/** Sends TERM, then KILL. If the shell still reports no exit status, kills the shell as well. */
+/**
+ * Ends a command with TERM, then KILL. If the shell still reports no exit status, kills the shell as well.
+ */
 export async function killGroup(driver: Driver, processes: CommandProcesses, ended: Promise<unknown>) {
   await signalGroup(driver, processes, 'TERM')
   if (await settles(ended, graceMs)) return

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { GrowingBuffer } from '../../shared/lib/growing-buffer.ts'
 
-/** Keeps the start and the end of a stream. */
+/** Keeps the start and the end of a stream, and drops the middle if the stream exceeds a limit. */
 export class BoundedOutput {
   /** Size of the stream, including dropped bytes. */
   bytes = 0
@@ -37,7 +37,7 @@ export class BoundedOutput {
     return this.bytes > this.keptBytes
   }
 
-  /** Returns the retained bytes. A line with the number of dropped bytes separates the start from the end. */
+  /** Returns the retained bytes. If bytes were dropped, a line with their number takes their place. */
   toBuffer(): Buffer {
     const [head, tail] = this.parts()
     if (!tail) return head
@@ -76,7 +76,7 @@ export class BoundedOutput {
   }
 }
 
-/** Drops the rest of a UTF-8 character that was split at the start. */
+/** Drops a partial UTF-8 character at the start. */
 function withoutContinuation(bytes: Buffer): Buffer {
   let start = 0
   while (start < 3 && (bytes[start]! & 0xc0) === 0x80) start++

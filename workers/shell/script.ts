@@ -5,18 +5,20 @@
 import { posix } from 'node:path'
 import { quote } from '../../shared/contract/shell-words.ts'
 
-/** A path as bytes if it is not valid UTF-8. */
+/** A path, as bytes if it is not valid UTF-8. */
 export interface Path {
   path: string | Buffer
 }
 
 export interface ShellCommand {
-  /** The program is found through PATH; it is never a shell builtin or function. */
+  /**
+   * The program and its arguments. The program is looked up in PATH; it is never a shell builtin or function.
+   */
   argv: readonly (string | Path)[]
   /** Working directory. Defaults to `/workspace`, or to `/` if `/workspace` cannot be entered. */
   cwd?: string | undefined
   env?: Readonly<Record<string, string>> | undefined
-  /** Whether the command reads `/dev/null`. The slot's own stdin then needs no EOF. */
+  /** Whether the command's stdin is `/dev/null`, so that the slot's own stdin needs no EOF. */
   noStdin?: boolean
 }
 
@@ -35,9 +37,9 @@ const clusterVariables = [
 ].join(' ')
 
 /**
- * Starts a slot's shell, which prints its pid, also its process group ID, and then evaluates one script. The
- * script is a line, or a line with a length followed by that many bytes. The rest of stdin belongs to the
- * command.
+ * The command line of a slot's shell. The shell prints its pid, which is also its process group ID, then
+ * evaluates one script from stdin: a line, or a line with the script's length followed by the script. The
+ * rest of stdin belongs to the command.
  */
 export const shellThatWaits: readonly string[] = [
   '/bin/sh',
@@ -47,14 +49,14 @@ export const shellThatWaits: readonly string[] = [
 ]
 
 /**
- * Maximum size of a script that is sent as one line, which the shell reads byte by byte. `dd` reads longer
- * scripts, at the cost of half of such a command's start time.
+ * Maximum size of a script that is sent as one line, which the shell reads byte by byte. Longer scripts are
+ * read with `dd`, which then accounts for half of the command's start time.
  */
 const maxLineBytes = 2_048
 
 /**
- * Returns the message that passes a script to a waiting shell. No script begins with a digit, which marks a
- * length.
+ * Returns the message that passes a script to a waiting shell. A leading digit marks a length, because no
+ * script begins with a digit.
  */
 export function messageFor(script: Buffer): Buffer {
   const isLine = script.length <= maxLineBytes && script.every((byte) => byte >= 0x20 && byte < 0x7f)
@@ -73,8 +75,8 @@ const pathWord = (path: string | Buffer): string => quote(absolute(toBytes(path)
 export const sentinelPrefix = '\x1e'
 
 /**
- * Returns shell code that enters the working directory and prints `$sandlot`, the pid. ` /` follows if the
- * directory cannot be entered, and ` !` if no file on the PATH can be executed as the program.
+ * Returns shell code that enters the working directory and prints the pid from `$sandlot`. The code appends `
+ * /` if the directory cannot be entered, and ` !` if PATH contains no executable file for the program.
  */
 const enterAndPrint = (command: ShellCommand, prefix = ''): string => {
   const note = (mark: string) => `sandlot="$sandlot ${mark}"`
@@ -90,7 +92,8 @@ const enterAndPrint = (command: ShellCommand, prefix = ''): string => {
 }
 
 /**
- * Matches the text from {@link enterAndPrint} after its prefix. The pid is missing if `/proc` is unreadable.
+ * Matches the text that {@link enterAndPrint} prints after its prefix. The pid is missing if `/proc` is
+ * unreadable.
  */
 export const startedLine = /^([1-9]\d{0,9})?( \/)?( !)?\r?$/
 
@@ -108,9 +111,9 @@ function isExecutable(program: string, path: string | undefined): string {
 }
 
 /**
- * Returns the script that runs a command. The script prints the sentinel and the command's pid before the
- * start; afterwards, it prints the sentinel on both streams, with the exit status on stdout. A background
- * child that keeps the streams open delays neither sentinel.
+ * Returns the script that runs a command. Before the command starts, the script prints the sentinel and the
+ * command's pid. When the command exits, it prints the sentinel on both streams, with the exit status on
+ * stdout, even if a background child keeps the streams open.
  */
 export function scriptFor(command: ShellCommand, sentinel: string): Buffer {
   const parts = [
@@ -131,7 +134,10 @@ export function scriptFor(command: ShellCommand, sentinel: string): Buffer {
   return Buffer.from(parts.join('; '), 'latin1')
 }
 
-/** A terminal would echo the script, so a shell in the terminal runs it from a file. */
+/**
+ * Returns the script that runs a command in a terminal. A shell reads it from a file, because a terminal
+ * would echo it.
+ */
 export const terminalScriptFor = (command: ShellCommand): Buffer => {
   const wait = 'IFS= read -r _ || exit'
   const lines = ['rm -f "$0"', 'sandlot=$$', enterAndPrint(command), wait, ...becomeCommand(command), '']

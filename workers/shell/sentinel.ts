@@ -6,15 +6,15 @@ interface ScannedOutput {
 }
 
 const startByte = sentinelPrefix.charCodeAt(0)
-/** Text after a sentinel on its line: an exit status, or nothing. */
+/** The text that may follow a sentinel on its line: an exit status, or nothing. */
 const tails = { status: /^ \d{1,3}\n/, nothing: /^\n/ } as const
 const maxTailLength = ' 255\n'.length
 
 /**
  * Finds the sentinel in a stream. A sentinel followed by unexpected text does not come from Sandlot's shell,
  * so it counts as output.
- * A command can read the sentinel from its shell's memory and print it with any status. That deceives only
- * the command's owner.
+ * A command can read the sentinel from its shell's memory and print it with any status, but this deceives
+ * only the account that runs the command.
  */
 export class SentinelScanner {
   private readonly needle: Buffer
@@ -44,7 +44,10 @@ export class SentinelScanner {
     return this.pending
   }
 
-  /** The pending bytes are copied, because a slice would keep the entire chunk in memory. */
+  /**
+   * Returns the bytes before `from`, and keeps the bytes from there up to `to` as pending. The pending bytes
+   * are copied, because a slice would keep the entire chunk in memory.
+   */
   private split(bytes: Buffer, from: number, to = from): Buffer {
     this.pending = Buffer.from(bytes.subarray(from, to))
     return bytes.subarray(0, from)

@@ -1,7 +1,7 @@
 /**
- * A sandbox's slot owner is the first worker in the order of `shared/rpc/worker-registry.ts`, which needs no
- * lease because the API and all workers compute the same order. While their copies of the registry differ, a
- * command might find no slot.
+ * Determines each sandbox's slot owner, the worker that keeps slots open for the sandbox. The owner is the
+ * first worker in the order of `shared/rpc/worker-registry.ts`. No lease is needed, because the API and all
+ * workers compute the same order. While their copies of the registry differ, a command might find no slot.
  */
 import { addAbortListener } from 'node:events'
 import type { Context } from '../../shared/platform/context.ts'
@@ -30,7 +30,8 @@ export function followWorkers(
   void refresh()
   return {
     /**
-     * The list of workers may be a second old, which at worst delays one command by a few milliseconds.
+     * Whether this worker is the slot owner. The list of workers may be a second old, which at worst delays
+     * one command by a few milliseconds.
      * @param owned ID of a sandbox, or name of a warm pod
      */
     owns: (owned: string): boolean => inOrderFor(owned, workers.filter(takesCalls))[0]?.id === id,

@@ -1,6 +1,6 @@
 /**
  * Opens slots ahead of time for sandboxes that are in use or have just become ready. On Kubernetes, opening a
- * slot takes about 50 of the 60 ms that a command takes (`bench/slots.ts`, `bench/exec.ts`).
+ * slot accounts for about 50 ms of the 60 ms that a command takes (`bench/slots.ts`, `bench/exec.ts`).
  */
 import pLimit from 'p-limit'
 import { withTimeout } from '../../shared/lib/timeout.ts'
@@ -10,20 +10,24 @@ import { type Driver, PodGone, type PodName } from '../drivers/driver.ts'
 import { openSlot, type Slot } from './slot.ts'
 
 /**
- * A sandbox keeps one slot more than the number of commands that it started within this time, up to {@link
- * maxPerSandbox}.
+ * Period for which a sandbox's started commands are counted. The pool keeps one slot more than that number
+ * ready for the sandbox, up to {@link maxPerSandbox}.
  */
 const burstMs = 3_000
 const maxPerSandbox = 3
 /**
- * On a small node, opening a slot halves the speed of a running command. The next slot is therefore opened
- * once the worker has started and ended no command for `quietMs`, or after `maxRefillDelayMs`. If the
- * sandbox's previous command started less than `rapidMs` ago, the next slot is opened immediately.
+ * When the next slot is opened ahead of time. On a small node, opening a slot halves the speed of a running
+ * command, so the pool waits until the worker has neither started nor ended a command for `quietMs`, but at
+ * most for `maxRefillDelayMs`. If the sandbox's previous command started less than `rapidMs` ago, the next
+ * slot is opened immediately.
  */
 const quietMs = 100
 const maxRefillDelayMs = 1_000
 const rapidMs = 500
-/** Maximum number of slots being opened ahead of time. Each costs the node about 30 ms of work. */
+/**
+ * Maximum number of slots being opened ahead of time, because opening a slot costs the node about 30 ms of
+ * work.
+ */
 const maxOpening = 4
 
 export interface SlotPoolOptions {
@@ -33,11 +37,14 @@ export interface SlotPoolOptions {
   idleMs?: number
   /** Maximum number of idle slots, beyond which the oldest are closed. */
   max?: number
-  /** Time after which a command whose slot does not respond opens a second one. */
+  /** Time after which a second slot is opened for a command whose slot does not respond. */
   silentMs?: number
 }
 
-/** A warm pod's slots are stored under the pod's name until the pod is claimed. */
+/**
+ * The slots of a sandbox or a warm pod. A warm pod's slots are stored under the pod's name until the pod is
+ * claimed.
+ */
 interface SandboxSlots {
   sandboxId: string
   pod: PodName
@@ -123,8 +130,8 @@ export class SlotPool {
   }
 
   /**
-   * Returns a sandbox's slots, including those of the warm pod that it has claimed. Closes slots of any other
-   * pod.
+   * Returns a sandbox's slots, including the slots of the warm pod that it has claimed. Closes the slots of
+   * any earlier pod.
    */
   private slotsOf(sandboxId: string, pod: PodName): SandboxSlots {
     const existing = this.bySandbox.get(sandboxId) ?? this.bySandbox.get(pod.name)
@@ -189,7 +196,7 @@ export class SlotPool {
     return idle.size + opening.size + queued < Math.min(1 + recent, maxPerSandbox)
   }
 
-  /** A failure is not retried until the next command, which reports it. */
+  /** Opens a sandbox's missing slots. If this fails, the next command retries it and reports any error. */
   private fill(slots: SandboxSlots): void {
     while (this.isCurrent(slots) && this.isShort(slots)) {
       slots.queued++
@@ -215,8 +222,8 @@ export class SlotPool {
   }
 
   /**
-   * Returns a slot that is being opened, or opens one. If that slot does not respond in time, opens a second
-   * one.
+   * Takes a slot that is being opened, or opens a new one. If the slot does not respond in time, opens
+   * another.
    * @throws the error from the last attempt
    */
   private async openNow(slots: SandboxSlots): Promise<Slot> {

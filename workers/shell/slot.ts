@@ -29,25 +29,28 @@ import { SentinelScanner } from './sentinel.ts'
 
 const exitCodeMs = 100
 const cannotFork = 2
-/** Delays closing a slot after its command, because closing costs the node some work. */
+/**
+ * How long a slot stays open after its command, because closing it costs the node some work that can wait
+ * until the client has the result.
+ */
 const closeAfterMs = 20
 
 export interface CommandIo {
   /** The entire input, or a function that writes the input once the command has started. */
   stdin?: Buffer | ((stdin: Writable) => void) | undefined
-  /** The command blocks until the returned promise resolves. */
+  /** Receives output. The command blocks until the returned promise resolves. */
   onStdout(chunk: Buffer): void | Promise<void>
   onStderr(chunk: Buffer): void | Promise<void>
 }
 
 /**
- * The exit status from the slot's shell, or `lost`. The shell's own exit status is never used, because the
- * command may have killed the shell.
+ * The command's exit status as reported by the slot's shell, or `lost` if the shell reported none. The exit
+ * status of the shell process itself is never used, because the command may have killed the shell.
  */
 export type CommandExit =
   /**
    * `isCut`: stderr ended without its sentinel, so some of stderr may be missing. `inRoot`: the command ran
-   * in `/`, because the workspace could not be entered. `startError`: the command never ran.
+   * in `/`, because the workspace could not be entered. `startError`: why the command never ran.
    */
   | { kind: 'exited'; code: number; isCut?: true; inRoot?: true; startError?: StartError }
   | {
@@ -61,13 +64,16 @@ export interface CommandProcesses {
   pod: PodName
   /** Pid of the slot's shell, or of the command itself in a terminal. */
   leader: number
-  /** The command may have moved to another process group or session than its slot. */
+  /** Pid of the command, which may have moved to a different process group or session than its slot. */
   command?: number | undefined
   /** Whether the leader is a slot's shell, which reports the exit status. */
   isSlot?: boolean
 }
 
-/** Ignores errors on the process's streams. A failed stream ends, and `ended` contains the reason. */
+/**
+ * Starts a process and ignores errors on its streams. A failed stream ends, and the process's `ended`
+ * contains the reason.
+ */
 export async function startQuietly(
   driver: Driver,
   pod: PodName,
@@ -97,7 +103,10 @@ export async function openSlot(driver: Driver, pod: PodName): Promise<Slot> {
   throw error
 }
 
-/** @param output the line that the shell printed instead of its pid */
+/**
+ * Returns the error for a shell that did not start.
+ * @param output the line that the shell printed instead of its pid
+ */
 export async function diagnoseShell(
   driver: Driver,
   pod: PodName,
@@ -113,12 +122,12 @@ export async function diagnoseShell(
     : new DriverUnavailable('the shell in the sandbox did not respond')
 }
 
-/** Starts as many nested processes as a slot's script. */
+/** Tests whether as many nested processes can start as a slot's script needs. */
 const probe = ['/bin/sh', '-c', 'if ( ( (:) && :) && :); then echo room; else echo none; fi; read -r _']
 
 /**
- * Finds the exhausted resource of a pod by starting processes from a shell in it, because container runtimes
- * ignore the pod's limits when they start the shell.
+ * Finds out which resource of a pod is exhausted. Starts processes from a shell in the pod, because the
+ * container runtime ignores the pod's limits when it starts the shell itself.
  * @returns undefined if no resource is exhausted or the pod does not respond
  */
 export async function findUsedUp(driver: Driver, pod: PodName): Promise<Resource | undefined> {
@@ -138,10 +147,13 @@ export class Slot {
   readonly pod: PodName
   /** Pid of the shell, which leads the command's process group. */
   readonly pid: number
-  /** Comes from the sandbox, so it is not trusted. */
+  /** Pid of the command. It comes from the sandbox, so it is not trusted. */
   private commandPid: number | undefined
   readonly closed: Promise<void>
-  /** A closed slot never runs its command, so another slot can. */
+  /**
+   * Whether the slot's shell has ended. If it ends before it receives a command, the command can run in
+   * another slot.
+   */
   isClosed = false
   private readonly process: Process
   private readonly lines: LineReader
@@ -166,7 +178,7 @@ export class Slot {
     return { pod: this.pod, leader: this.pid, command: this.commandPid, isSlot: true }
   }
 
-  /** Waits for work that must precede the command, and closes the slot if the work fails. */
+  /** Waits for work that must finish before the command starts, and closes the slot if the work fails. */
   async orClose<T>(work: Promise<T>): Promise<T> {
     try {
       return await work
@@ -229,7 +241,7 @@ export class Slot {
 }
 
 /**
- * Returns the start error that the shell announced before the command, if the exit code confirms it.
+ * Returns the problem that the shell reported before it started the command, if the exit code confirms it.
  * @param started a match of {@link startedLine}
  */
 export function describeStart(
@@ -247,7 +259,10 @@ export function describeStart(
 
 const signalNames = new Map(Object.entries(constants.signals).map(([name, value]) => [128 + value, name]))
 
-/** A shell reports 128 + n both for signal n and for exit status 128 + n. Both count as a signal. */
+/**
+ * Returns the name of the signal in an exit code, or null. A shell reports 128 + n both for signal n and for
+ * exit status 128 + n, so both count as a signal.
+ */
 export const signalOf = (code: number): string | null => signalNames.get(code) ?? null
 
 const shellEnded = (code: number): string =>
@@ -262,7 +277,10 @@ function feed(stdin: Writable, input: CommandIo['stdin']) {
   stdin.end()
 }
 
-/** @returns the text after the sentinel on its line, or undefined if the stream ended without a sentinel */
+/**
+ * Passes output to `sink` up to the sentinel.
+ * @returns the text after the sentinel on its line, or undefined if the stream ended without a sentinel
+ */
 async function readToSentinel(
   ahead: Buffer,
   stream: Readable,

@@ -1,6 +1,6 @@
 /**
- * A terminal echoes its input, and the cluster may log an argv, so an ordinary slot writes the command to a
- * file, and a shell in the terminal runs that file.
+ * Runs commands in terminals. A terminal echoes its input, and the cluster may log an argv, so an ordinary
+ * slot writes the command to a file, and a shell in the terminal runs that file.
  * The shell waits until its pid has been recorded, so that every running command can be found. Until then,
  * its argv contains the file's path, by which {@link killWaitingShells} finds a shell whose worker has died.
  */
@@ -32,15 +32,15 @@ const maxErrorLength = 1_000
 interface TerminalOptions {
   id: string
   takeSlot: () => Promise<Slot>
-  /** If this callback rejects, the command does not start. */
+  /** Called with the pid of the terminal's shell. If this callback rejects, the command does not start. */
   beforeStart: (pid: number) => Promise<void>
 }
 
 const fileOf = (id: string) => `/tmp/.sandlot-${id}`
 
 /**
- * Resolves with the session leader's pid before any input is sent. If this function rejects, the command has
- * not run. A terminal's stdin has no EOF; send byte 4 (Ctrl-D) instead.
+ * Runs a command in a new terminal. If this function rejects, the command has not run. A terminal's stdin has
+ * no EOF; send byte 4 (Ctrl-D) instead.
  * @throws {PodGone} if the pod is not running
  * @throws {PodExhausted} if the pod has exhausted a resource needed to run the command or to write its file
  * @throws {DriverUnavailable} if the pod is unreachable or does not support terminals
@@ -109,7 +109,7 @@ async function connect(
 }
 
 /**
- * Does not overwrite an existing file.
+ * Writes a terminal's script to a file, unless the file already exists.
  * @returns undefined on success; otherwise the exhausted resource, if known
  */
 async function writeScript(
@@ -132,9 +132,9 @@ async function writeScript(
 }
 
 /**
- * Kills the processes whose argv contains a path. The script starts no process, because the sandbox may have
- * reached its process limit, and skips itself. `read` drops NUL bytes, and returns nothing for a process that
- * has just ended.
+ * Kills the processes whose argv contains a path, except for the script itself. The loop starts no process,
+ * because the sandbox may have reached its process limit. `read` drops NUL bytes, and returns nothing for a
+ * process that has just ended.
  */
 const endWaitingScript = `for p in /proc/[0-9]*; do
 words=; { IFS= read -r words <"$p/cmdline"; } 2>/dev/null
@@ -142,8 +142,8 @@ case "$p $words" in "/proc/$$ "*) ;; *"$1"*) kill -KILL "\${p#/proc/}" 2>/dev/nu
 done; echo; rm -f "$1"; read -r _`
 
 /**
- * Kills the shell that waits in a terminal, but not a started command, and deletes the file, which contains
- * the command's environment.
+ * Kills the shell that waits in a terminal, but not a command that has started. Also deletes the script file,
+ * which contains the command's environment.
  * @returns false if the pod is unreachable
  */
 export const killWaitingShells = (driver: Driver, pod: PodName, id: string): Promise<boolean> =>
