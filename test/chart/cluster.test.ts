@@ -58,7 +58,7 @@ describe.skipIf(!hasCluster || !hasHelm)('the chart, on a cluster', () => {
     }
   })
 
-  test('the cluster knows every field in the chart with every set of values', async () => {
+  test('the cluster recognizes every field in the chart for every set of values', async () => {
     // A server-side apply rejects unknown fields.
     const apply = (object: Rendered) =>
       objects.patch(object, undefined, 'All', 'test', true, PatchStrategy.ServerSideApply)

@@ -30,7 +30,7 @@ test.each([
   ['a file', {}],
   ['a file from a given line', { start_line: 2 }],
 ])(
-  'stalled readers of %s are limited, use little memory and are closed',
+  'stalled readers of %s are limited in number, use little memory and are disconnected',
   { timeout: longestMs },
   async (_, lines) => {
     await sh(`yes 'a line of the file' | head -c ${fileBytes} > big`)
