@@ -134,7 +134,10 @@ describe.skipIf(!hasCluster || !hasHelm)('the chart, on a cluster', () => {
   })
 })
 
-/** The API server rejects pods whose service account does not exist. */
+/**
+ * Returns the pod without its service account, because the API server rejects pods whose service account does
+ * not exist.
+ */
 const withoutAccount = (pod: V1Pod): V1Pod => ({
   ...pod,
   spec: { ...pod.spec!, serviceAccountName: 'default' },

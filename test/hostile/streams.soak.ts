@@ -12,9 +12,9 @@ import { shareSandbox } from '../support/shared.ts'
 const { world, alice, params, sh } = shareSandbox()
 
 const readerCount = 300
-/** A larger batch would measure the start of commands. */
+/** Number of commands that start at the same time. A larger batch would measure the start of commands. */
 const batchSize = 10
-/** Exceeds all kernel buffers between worker and client. */
+/** Size of the file, which exceeds all kernel buffers between worker and client. */
 const fileBytes = 32 * 1024 * 1024
 const growthMiB = 64
 const longestMs = 600_000
