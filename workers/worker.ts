@@ -71,10 +71,7 @@ export async function startWorker(settings: Settings, { reach = () => {} }: Work
   log.info({ worker_id: worker.id, driver: driver.kind }, 'working')
 
   return {
-    /**
-     * Stops the worker after draining it for at most `maxMs`. Another worker or the reconciler completes the
-     * remaining work.
-     */
+    /** Drains the worker for at most `maxMs`, then stops it. Other workers complete the remaining work. */
     async stop(maxMs = settings.drainSeconds * 1000) {
       stopping.abort()
       const end = performance.now() + maxMs

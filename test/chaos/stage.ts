@@ -42,9 +42,7 @@ export interface Stage extends AsyncDisposable {
   postgresPair: PostgresPair
   /** Sends new PostgreSQL connections to this server. */
   leadPostgres(to: PostgresServer): void
-  /**
-   * Returns the instances that still have the oldest keys. Before a rotation begins, these are all instances.
-   */
+  /** Returns the instances with the oldest keys. Before a rotation begins, these are all instances. */
   withOldestKeys(): Instance[]
   /** Assigns new keys, which take effect at the next start. */
   rotateKeys(instance: Instance): void

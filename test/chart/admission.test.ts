@@ -229,7 +229,7 @@ describe.skipIf(!hasCluster || !hasHelm)('admission policies, where the cluster 
     ],
     ['no runtime class', (pod) => delete pod.spec.runtimeClassName, /spec\.runtimeClassName must be/],
     ["the node's user namespace", (pod) => delete pod.spec.hostUsers, /spec\.hostUsers must be false/],
-  ])('the policies reject an unlisted addition: %s', async (_, change, refusal) => {
+  ])('the admission policies reject an unlisted addition: %s', async (_, change, refusal) => {
     const pod = build()
     change(pod)
     await expect(chart.tryCreate(pod)).rejects.toThrow(refusal)

@@ -26,7 +26,7 @@ interface NeighbourOptions {
 }
 
 /**
- * Default for `floorMs`. It is generous, because two tests share two cores; real stalls took 10 s or more.
+ * Default for `floorMs`. It is generous, because two tests share two cores; real stalls took at least 10 s.
  */
 const usualFloorMs = 2_500
 /** Limit for `true` under load, as a multiple of the median without load. */

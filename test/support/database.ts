@@ -10,7 +10,7 @@ export interface TestDatabase {
 }
 
 /**
- * Runs the migrations. The import is dynamic, because only the test file that creates the template needs it.
+ * Runs the migrations. Imports them dynamically, because only the file that creates the template needs them.
  */
 const migrate = async (url: string) => (await import('../../migrations/migrate.ts')).migrate(url)
 

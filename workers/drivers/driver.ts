@@ -132,7 +132,7 @@ export interface PodState extends Pod {
 
 export interface PodDeath {
   reason: 'pod_failed' | 'expired' | 'start_failed'
-  /** Kubernetes' reason, such as `OOMKilled`, `Evicted` or `NodeLost`, or else a description. */
+  /** The reason from Kubernetes, such as `OOMKilled`, `Evicted` or `NodeLost`, or otherwise a description. */
   detail: string
 }
 
@@ -162,9 +162,7 @@ export interface Process {
    * as `lost`. To prove its success, a process has to exit with a different code or print a known string.
    */
   ended: Promise<ProcessExit>
-  /**
-   * Resizes the terminal. Undefined if the process has no terminal. Does nothing after the process has ended.
-   */
+  /** Resizes the terminal. Undefined without a terminal. Does nothing after the process has ended. */
   resize?: (size: TerminalSize) => Promise<void>
   /** Closes the connection without ending the process. */
   close(): void

@@ -13,10 +13,7 @@ import type { PodsContext } from './context.ts'
 import { createPod } from './create-pod.ts'
 import { removePod } from './remove-pod.ts'
 
-/**
- * Sets the label and deadline of a sandbox's claimed pod, or replaces a dead pod. Can safely run twice or
- * late.
- */
+/** Sets a claimed pod's label and deadline, or replaces the pod if it is dead. Can safely run twice. */
 export async function assignPod(worker: PodsContext, sandboxId: string): Promise<void> {
   const sandbox = await findSandbox(worker.db, sandboxId)
   if (!sandbox?.pod_since || sandbox.destroyed_at || sandbox.claim === 'replaced') return
@@ -57,10 +54,7 @@ export async function beginUse(worker: PodsContext, sandbox: SandboxRow, slot: S
   throw new PodGone('The sandbox now has a different pod.')
 }
 
-/**
- * Replaces a sandbox's dead pod. Returns false if a command has run in it, or if it has already been
- * replaced.
- */
+/** Replaces a sandbox's dead pod. Returns false if a command has run in it, or it was already replaced. */
 export async function replacePod(worker: PodsContext, sandbox: SandboxRow): Promise<boolean> {
   const { db, log, redis, reach } = worker
   const dead = podOf(sandbox)
@@ -76,8 +70,7 @@ export async function replacePod(worker: PodsContext, sandbox: SandboxRow): Prom
 }
 
 /**
- * Waits until a sandbox's dead pod has been replaced and the new pod is ready, but no longer than a pod may
- * take to start.
+ * Waits until a sandbox's dead pod has been replaced and the new pod is ready, or until a time limit passes.
  * @param sandbox set if the caller has just found its pod dead and the database might not show that yet
  */
 export async function awaitReplacement(

@@ -7,10 +7,7 @@ import { openSlot, type Slot } from '../shell/slot.ts'
 import type { PodsContext } from './context.ts'
 import { removePod } from './remove-pod.ts'
 
-/**
- * Creates a sandbox's pod. Does nothing if the sandbox is ready or destroyed. Can safely run twice or
- * concurrently.
- */
+/** Creates the pod of a sandbox, unless it is ready or destroyed. Can safely run twice or concurrently. */
 export async function createPod(worker: PodsContext, sandboxId: string): Promise<void> {
   const { db, driver, reach } = worker
   const sandbox = await findSandbox(db, sandboxId)

@@ -47,9 +47,7 @@ export class PoolDecider {
     this.pausedUntil.set(image, performance.now() + refusalPauseMs)
   }
 
-  /**
-   * Updates the rows of the pool, and returns the changes. Returns undefined if a different worker decides.
-   */
+  /** Updates the pool's rows and returns the changes, or undefined if a different worker decides. */
   decide(): Promise<PoolDecision | undefined> {
     const { db, settings, isNewest } = this.worker
     return db.transaction(async (queries) => {

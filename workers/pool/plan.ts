@@ -6,13 +6,9 @@ export const poolLimits = {
    * and leave the pool empty.
    */
   agingMs: 55 * 60_000,
-  /**
-   * Maximum number of warm pods that start at the same time: a share of all pods, between `min` and `max`.
-   */
+  /** Maximum number of pods starting at the same time: a share of all warm pods, between `min` and `max`. */
   starts: { share: 1 / 4, min: 2, max: 16 },
-  /**
-   * How long a refill waits while clients wait for other pods to start. After that, it starts one pod anyway.
-   */
+  /** How long a refill waits while clients wait for other pods. After that, it starts one pod anyway. */
   yieldMs: 10_000,
   /**
    * Time after a claim during which no pod is started, so that the claimed sandbox's first commands run fast.

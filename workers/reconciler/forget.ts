@@ -1,6 +1,4 @@
-/**
- * Deletes rows that are no longer needed. Every statement uses an index and deletes a limited number of rows.
- */
+/** Deletes old rows. Every statement uses an index and deletes a limited number of rows. */
 import { encodeTime } from 'ulid'
 import { limits } from '../../shared/contract/limits.ts'
 import { readClock } from '../../shared/data/clock.ts'

@@ -25,9 +25,7 @@ import { discardWarmPod } from '../pool/make.ts'
 import { destroyReasonOf } from './deaths.ts'
 import { deleteExpiredRows } from './forget.ts'
 
-/**
- * How long the reconciler leaves a new or destroyed row to the row's job before it acts on the row itself.
- */
+/** How long the reconciler leaves a new or destroyed row to its job before it acts on the row itself. */
 const jobGraceMs = 5_000
 const maxConcurrentActions = 64
 /** How long a pass waits for its actions. The next pass skips actions that are still running. */
@@ -67,9 +65,7 @@ export async function runReconciler(worker: ReconcilerContext, signal: AbortSign
   }
 }
 
-/**
- * Fraction of the interval after which the next pass is due. It is less than 1, because timers are not exact.
- */
+/** Fraction of the interval after which the next pass is due. It is less than 1, as timers are not exact. */
 const dueShare = 0.9
 
 /**
@@ -133,8 +129,8 @@ export function planActions(
 const missingPodOf = (action: Action) => ('missingPod' in action ? action.missingPod : undefined)
 
 /**
- * Removes actions for missing pods that turn out to be alive. If `pods` is undefined, removes all actions for
- * missing pods.
+ * Removes actions for missing pods that turn out to be alive. Removes all actions for missing pods if `pods`
+ * is undefined.
  */
 export function omitFoundPods(actions: readonly Action[], pods: readonly PodState[] | undefined): Action[] {
   const living = pods && new Set(pods.filter(({ death }) => !death).map(({ name }) => name))
@@ -225,7 +221,7 @@ function makeActionRunner(worker: PodsContext): (actions: Action[]) => Promise<v
   }
 }
 
-/** Applies an action, which first reads its row again because the row may have changed. */
+/** Applies an action. Each action first reads its row again, because the row may have changed. */
 async function applyAction(worker: PodsContext, action: Action): Promise<void> {
   switch (action.kind) {
     case 'create':

@@ -10,7 +10,7 @@ import { OpenCounts } from '../../shared/lib/open-counts.ts'
 import type { Context } from '../../shared/platform/context.ts'
 
 const retryMs = 1_000
-/** Time within which all workers record the sandboxes that they are using after a PostgreSQL outage. */
+/** Time after a PostgreSQL outage by which all workers have recorded the sandboxes that they are using. */
 const steadyMs = 20_000
 
 export class Activity {

@@ -52,8 +52,8 @@ export async function announce({ id, redis, driver, log, settings }: Announced, 
 
   return {
     /**
-     * Announces that the worker is draining. The worker remains registered, so that its commands do not count
-     * as lost.
+     * Announces that the worker is draining. It remains registered, so that its commands do not count as
+     * lost.
      */
     async drain() {
       isDraining = true

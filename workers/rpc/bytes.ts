@@ -8,9 +8,7 @@ export async function write(out: Writable, text: string | Buffer): Promise<void>
   await untilAny(out, ['drain', 'close'])
 }
 
-/**
- * Iterates over a request body. If the caller stops early, the connection stays open for an error response.
- */
+/** Iterates over a request body. If the loop ends early, the connection stays open for an error response. */
 export const bytesOfBody = (body: Readable): AsyncIterable<Buffer> =>
   body.iterator({ destroyOnReturn: false })
 

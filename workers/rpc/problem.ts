@@ -2,8 +2,8 @@ import { isOutage, Problem, unavailable } from '../../shared/platform/problem.ts
 import { type CallProblem, execElsewhere } from '../../shared/rpc/calls.ts'
 
 /**
- * Thrown if the command with the same Idempotency-Key is running on a different worker. The API then calls
- * that worker.
+ * Thrown if a command with the same Idempotency-Key is running on a different worker. The API then calls that
+ * worker.
  */
 export class ExecElsewhere extends Error {
   readonly code = execElsewhere

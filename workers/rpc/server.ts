@@ -132,9 +132,7 @@ export class CallServer<Worker extends ServerContext> {
   }
 }
 
-/**
- * Reserves memory for an RPC. If the account exceeds a limit, sends an error response and returns undefined.
- */
+/** Reserves memory for an RPC. If a limit is exceeded, sends an error response and returns undefined. */
 function holdCall(
   { memoryBudget }: ServerContext,
   { url = '', headers }: IncomingMessage,
@@ -164,10 +162,7 @@ const passive = new Set<HandlerName>(['getExec', 'runningPids'])
 
 const aboutCommands = new Set<HandlerName>(['getExec', 'stopExec', 'followExec', 'writeStdin', 'readOutput'])
 
-/**
- * Handles an RPC and sends the response. If an error occurs after the response has begun, closes the
- * connection.
- */
+/** Handles an RPC. If an error occurs after the response has begun, closes the connection. */
 async function answer<Worker extends ServerContext>(
   worker: Worker,
   name: HandlerName,

@@ -17,9 +17,7 @@ import { type ClusterConnection, driverUnavailable, type Failure, readStatus } f
 const bufferBytes = 256 * 1024
 const frameBytes = 64 * 1024
 const inputChannel = 0
-/**
- * Limits the frames received from each pod. Every write by a program in the pod arrives as a separate frame.
- */
+/** Limits the frames received from each pod. Every write by a program in the pod is a separate frame. */
 const frameLimit = new TokenBuckets({ perSecond: 10_000, burst: 10_000 })
 
 export interface Protocol {

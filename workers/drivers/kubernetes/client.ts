@@ -146,7 +146,7 @@ export function readFailure(error: unknown): Failure {
   return { code: statusCode, reason: '', message: cause?.message || message || String(error) }
 }
 
-/** Reads a Kubernetes Status object. Any other text becomes the message. */
+/** Reads the reason and message in a Kubernetes Status object. Any other text becomes the message. */
 export function readStatus(body: unknown, code: number): Omit<Failure, 'code'> {
   let status = body
   if (typeof body === 'string') {

@@ -1,6 +1,6 @@
 /**
- * Finds the reason for a pod's death. A pod's status has four places for the reason, which can contradict
- * each other, so the most specific place is checked first.
+ * Finds the reason for a pod's death. A pod's status can state the reason in four places, which may
+ * contradict each other, so the most specific place is checked first.
  */
 import type { V1ContainerStatus, V1Pod } from '@kubernetes/client-node'
 import type { PodDeath } from '../driver.ts'

@@ -175,7 +175,10 @@ export async function deleteClusterPod(cluster: Cluster, { name, uid }: PodName)
   throw new DriverUnavailable(`Kubernetes: the pod ${name} was not deleted in time`)
 }
 
-/** @returns the UID of the pod that is being deleted, or undefined if the pod does not exist */
+/**
+ * Requests the deletion of a pod.
+ * @returns the UID of the pod that is being deleted, or undefined if the pod does not exist
+ */
 async function requestDeletion(
   cluster: Cluster,
   name: string,

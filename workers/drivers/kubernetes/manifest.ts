@@ -13,7 +13,7 @@ export const labelNames = {
   installation: 'sandlot.dev/installation',
   role: 'sandlot.dev/role',
   /**
-   * The sandbox's ID. A warm pod receives this label only when it is claimed, so network policies must not
+   * Label with the sandbox's ID. A warm pod receives it only when it is claimed, so network policies must not
    * select by it.
    */
   sandbox: 'sandlot.dev/sandbox',

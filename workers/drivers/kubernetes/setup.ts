@@ -25,8 +25,7 @@ type SetupSettings = Pick<Settings, 'kubernetes' | 'sandbox'>
 
 export interface Setup {
   /**
-   * Throws if the most recent inspection of the cluster found a problem. Starts a new inspection if one is
-   * due.
+   * Throws if the most recent inspection of the cluster found a problem. Starts a new inspection when due.
    * @throws {ClusterMisconfigured} with the differences and the remedy
    * @throws {DriverUnavailable} if there is no result yet and the cluster is unreachable
    */
@@ -36,8 +35,8 @@ export interface Setup {
 }
 
 /**
- * Returns a check that inspects the cluster once per reconcile interval, because its isolation can change at
- * any time.
+ * Returns a check of the cluster's setup. It inspects the cluster once per reconcile interval, because the
+ * isolation of pods can change at any time.
  */
 export function watchSetup(
   connection: ClusterConnection,

@@ -54,7 +54,7 @@ export class PodWatch {
     })
   }
 
-  /** Returns a pod that the watch has seen. Can return undefined even if the pod exists. */
+  /** Returns the pod as the watch last saw it. May return undefined even if the pod exists. */
   find = (name: string): V1Pod | undefined => this.pods.get(name)
   hasStarted = (uid: string): boolean => this.started.has(uid)
   /**

@@ -12,7 +12,7 @@ import os from 'node:os'
 import { createInterface } from 'node:readline'
 import { onTerminal } from './terminal.mjs'
 
-/** How long output is still forwarded after a process has exited, if another process keeps its pipes open. */
+/** How long output is still forwarded after a process has exited, if another process keeps the pipes open. */
 const drainMs = 200
 const drainStepMs = 20
 const sparePipes = 24
@@ -157,8 +157,8 @@ function dial(host, port) {
 }
 
 /**
- * Forwards a connection's data to a process's stdin. Drops data that the process does not read. EOF on the
- * connection closes the stdin.
+ * Forwards a connection's data to a process's stdin, and drops data that the process does not read. EOF on
+ * the connection closes the process's stdin.
  */
 function feed(main, stdin) {
   stdin.on('error', () => {})
@@ -177,7 +177,7 @@ function carry(output, socket) {
   return new Promise((resolve) => output.on('close', resolve))
 }
 
-/** Resolves after {@link drainMs}, not counting the time during which readers fall behind. */
+/** Resolves after {@link drainMs}, not counting time during which readers fall behind. */
 function drained(sockets) {
   return new Promise((resolve) => {
     let left = drainMs
@@ -252,8 +252,8 @@ function pipePool() {
   }
 
   /**
-   * Opens both ends of a pipe. Opens its name only once and without blocking, because the tenant may change
-   * the folder at any time.
+   * Opens both ends of a pipe. The name is opened only once and without blocking, because the tenant may
+   * change the folder at any time.
    */
   function open(name, childMode, ownMode) {
     const both = fs.openSync(name, O_RDWR | O_NONBLOCK)

@@ -19,10 +19,7 @@ export interface SystemView {
   /** Host folders that are hidden even if they are inside a folder in `shown`. */
   hidden: string[]
   etc: { source: string; path: string }[]
-  /**
-   * Paths of the system call filters. The `unsharing` filter also allows the agent to create a user
-   * namespace.
-   */
+  /** Paths of the system call filters. `unsharing` also allows the agent to create a user namespace. */
   filters?: { whole: string; unsharing: string } | undefined
 }
 
@@ -38,11 +35,11 @@ const pipesBytes = 4096
 export const listenerFd = 3
 
 /**
- * Runs as the sandbox's first process: restarts the agent whenever the agent exits, reaps orphans, and on
- * SIGUSR1 kills all other processes with one signal.
+ * Runs as the sandbox's first process: restarts the agent whenever the agent exits, reaps orphans, and, on
+ * SIGUSR1, kills all other processes with one signal.
  *
- * A shell that fails to fork exits, unless the failing command runs under the `command` builtin. After a
- * kill, the sandbox may remain at its process limit until `jobs` has reaped the killed processes.
+ * If the shell fails to fork, it exits, unless the failing command is wrapped in the `command` builtin. After
+ * a kill, the sandbox may remain at its process limit until `jobs` has reaped the killed processes.
  */
 const initScript = `ulimit -c 0
 ulimit -f "$1" 2>/dev/null

@@ -131,8 +131,8 @@ function readParents(): CgroupParent[] {
 }
 
 /**
- * Whether control groups in this folder can use the controller. Enables the controller for them if necessary,
- * which version 2 requires.
+ * Enables a controller for the control groups in a folder, as cgroup v2 requires. Returns whether it is
+ * enabled.
  */
 function isDelegated(parent: CgroupParent, controller: Controller): boolean {
   const file = join(parent.folder, 'cgroup.subtree_control')

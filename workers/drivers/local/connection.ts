@@ -26,8 +26,8 @@ const maxStatusBytes = 4 * 1024
 const O_PATH = 0o10000000
 
 /**
- * The agent is missing, or exited before it responded. A retry is safe: a process that the agent has already
- * started loses its stdin, whereupon the shells that a worker starts exit.
+ * The agent is missing, or exited before it responded. A retry is safe: a process that was already started
+ * loses its stdin, which makes a worker's shell exit.
  */
 export class NoAnswer extends Error {
   override name = 'NoAnswer'
@@ -169,9 +169,7 @@ class AgentProcess implements Process {
     this.finish({ kind: 'lost', why })
   }
 
-  /**
-   * Reports how the process ended. The output streams stay open until their remaining bytes have been read.
-   */
+  /** Reports how the process ended. The output streams stay open until they have been read to the end. */
   private finish(end: ProcessExit): void {
     if (this.stage === 'finished') return
     this.stage = 'finished'

@@ -17,7 +17,7 @@ const maxDutyCycle = 1 / 30
 const findMs = 30_000
 
 /**
- * Counts each pod's files periodically until the signal aborts.
+ * Counts each pod's files periodically until the signal aborts, and reports pods that exceed the quota.
  * @param max maximum number of files and folders per pod
  * @param onExceeded may be called by several workers for the same pod
  */

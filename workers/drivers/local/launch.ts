@@ -142,8 +142,8 @@ function isInherited(fd: number): boolean {
 }
 
 /**
- * Temporary name of the agent's socket. No process connects to this name, so that this process never accepts
- * a connection that was meant for the sandbox.
+ * Temporary name of the agent's socket. No process connects to this name, so the worker, which creates the
+ * socket, never accepts a connection meant for the sandbox.
  */
 const unpublishedName = 'agent.new'
 

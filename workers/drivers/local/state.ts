@@ -22,7 +22,7 @@ export interface LocalPod {
   uid: string
   sandboxId?: string | undefined
   installationId: string
-  /** When the pod was created. Like `deadline`, in milliseconds since 1970 by the clock of `readTime`. */
+  /** Creation time of the pod. Like `deadline`, in milliseconds since 1970 by the clock of `readTime`. */
   born: number
   deadline: number
   isolation: Isolation
@@ -95,10 +95,7 @@ const dead = (reason: PodDeath['reason'], detail: string): Life => ({
   death: { reason, detail },
 })
 
-/**
- * Returns the time in milliseconds since 1970, by the same clock as the modification times of a supervisor's
- * files.
- */
+/** Returns milliseconds since 1970 by the file system's clock, which also determines modification times. */
 export async function readTime(directory: string): Promise<number> {
   const path = join(directory, clockFile)
   await writeFile(path, '.', { mode: 0o600 })
@@ -106,8 +103,8 @@ export async function readTime(directory: string): Promise<number> {
 }
 
 /**
- * Assigns a warm pod to a sandbox. `pod.json` is written last, so that its content proves that the supervisor
- * has been notified of an earlier deadline. The caller must hold the pod's lock.
+ * Assigns a warm pod to a sandbox. `pod.json` is written last, so if it contains the new deadline, the
+ * supervisor has been notified. The caller must hold the pod's lock.
  */
 export async function assignLocalPod(
   directory: string,
