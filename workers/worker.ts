@@ -29,7 +29,7 @@ import { CallServer, openChannel } from './rpc/server.ts'
 import { followWorkers } from './shell/slot-owner.ts'
 import { SlotPool } from './shell/slot-pool.ts'
 
-/** Announcing the shutdown and closing connections can hang while Redis or PostgreSQL is unavailable. */
+/** Time limit for announcing the shutdown, which can hang while Redis is unavailable. */
 const announceMs = 1_000
 const closeMs = 3_000
 
@@ -71,7 +71,7 @@ export async function startWorker(settings: Settings, { reach = () => {} }: Work
   log.info({ worker_id: worker.id, driver: driver.kind }, 'working')
 
   return {
-    /** Drains for at most `maxMs`. Another worker or the reconciler completes the remaining work. */
+    /** Drains the worker for at most `maxMs`, then stops it. Other workers complete the remaining work. */
     async stop(maxMs = settings.drainSeconds * 1000) {
       stopping.abort()
       const end = performance.now() + maxMs
@@ -145,7 +145,7 @@ async function openParts(context: Context, id: string, reach: ExecContext['reach
   }
 }
 
-/** Waits until the database is reachable and its migrations have run. */
+/** Waits until the database is reachable and its migrations have run. Returns the installation's ID. */
 async function waitForInstallation(db: Database, log: Logger): Promise<string> {
   for (let isLogged = false; ; isLogged = true) {
     try {

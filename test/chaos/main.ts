@@ -1,4 +1,7 @@
-/** `npm run chaos`: runs the soak suite with other options, and thus with the services and cleanup of the tests. */
+/**
+ * Implements `npm run chaos`, which runs the soak suite with other options and therefore uses the services
+ * and cleanup of the tests.
+ */
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

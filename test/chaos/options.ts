@@ -1,4 +1,4 @@
-/** Options such as `npm run chaos -- --minutes 30 --seed 7`. */
+/** Options for a chaos run, such as `npm run chaos -- --minutes 30 --seed 7`. */
 import { parseArgs } from 'node:util'
 
 export interface Options {

@@ -1,9 +1,9 @@
 /** Random choices that can be repeated with the same seed. */
 
-/** From 0 up to, but not including, 1. */
+/** Returns a number from 0 up to, but not including, 1. */
 export type Random = () => number
 
-/** mulberry32, which has 32 bits of state. */
+/** Returns a seeded mulberry32 generator, which has 32 bits of state. */
 export function makeRandom(seed: number): Random {
   let state = seed >>> 0
   return () => {
@@ -14,13 +14,13 @@ export function makeRandom(seed: number): Random {
   }
 }
 
-/** Both limits are inclusive. */
+/** Returns a random number between `min` and `max`, both inclusive. */
 export const between = (random: Random, min: number, max: number): number =>
   min + Math.floor(random() * (max - min + 1))
 
 export const pick = <T>(random: Random, from: readonly T[]): T => from[Math.floor(random() * from.length)]!
 
-/** An entry's probability is proportional to its weight. */
+/** Picks a random entry. An entry's probability is proportional to its weight. */
 export function pickWeighted<T extends { weight: number }>(random: Random, from: readonly T[]): T {
   let remaining = random() * from.reduce((sum, { weight }) => sum + weight, 0)
   for (const each of from) {

@@ -109,14 +109,17 @@ export class Recorder {
 
 const timeOf = (line: Line): number => new Date(line.time as string | number).getTime() || 0
 
-/** Exceeds the request limits, a freeze and a restart combined. */
+/** Maximum time for a response. It exceeds the request limits, a freeze and a restart combined. */
 const answerMs = 90_000
 const failedPauseMs = 100
 
 /** Errors that clients never cause. Their credentials are valid, and they repeat requests unchanged. */
 const neverRefused: ReadonlySet<string> = new Set(['invalid_credentials', 'idempotency_conflict'])
 
-/** A 404 for these operations means that the sandbox does not exist. Other objects may never have been created. */
+/**
+ * Operations for which a 404 means that the sandbox does not exist. Objects other than sandboxes may never
+ * have been created.
+ */
 const isOfSandbox =
   /^(exec: |getSandbox|destroy|listExecs|listFiles|globFiles|grepFiles|createFile|writeRawFile)/
 

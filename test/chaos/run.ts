@@ -24,7 +24,7 @@ export interface Report {
   wrong: { total: number; byWhat: Record<string, number>; shown: Wrong[] }
 }
 
-/** Fewer on a cluster, because pods start slowly on a small node. */
+/** Number of tenants. It is lower on a cluster, because pods start slowly on a small node. */
 const tenants = { local: 4, kubernetes: 2 }
 const warmUpMs = 2_000
 const logEveryMs = 60_000

@@ -42,7 +42,7 @@ export interface Stage extends AsyncDisposable {
   postgresPair: PostgresPair
   /** Sends new PostgreSQL connections to this server. */
   leadPostgres(to: PostgresServer): void
-  /** Before a rotation begins, all instances have the oldest keys. */
+  /** Returns the instances with the oldest keys. Before a rotation begins, these are all instances. */
   withOldestKeys(): Instance[]
   /** Assigns new keys, which take effect at the next start. */
   rotateKeys(instance: Instance): void
@@ -226,7 +226,10 @@ export async function openStage({ driver: driverName }: Options): Promise<Stage>
   }
 }
 
-/** Uses the administrator's access, because faults revoke the workers' credential and permissions. */
+/**
+ * Returns the world with the administrator's access, because faults revoke the workers' credential and
+ * permissions.
+ */
 const withAdminAccess = (world: World): World => ({
   ...world,
   settings: {

@@ -83,7 +83,7 @@ describe.skipIf(!hasCluster || !hasHelm)("the chart's admission policies", () =>
     await expect(chart.tryCreate(pod)).rejects.toThrow(/spec\.activeDeadlineSeconds/)
   })
 
-  test.each(attacks)('the policies reject the creation of a pod with %s', async (_, change, refusal) => {
+  test.each(attacks)('the admission policies reject a new pod with %s', async (_, change, refusal) => {
     const pod = buildSandboxPod()
     change(pod)
     await expect(chart.tryCreate(pod)).rejects.toThrow(refusal)
@@ -106,7 +106,7 @@ describe.skipIf(!hasCluster || !hasHelm)("the chart's admission policies", () =>
       ])
     })
 
-    test.each(changes())('the policies reject a change to %s', async (_, body, refusal) => {
+    test.each(changes())('the admission policies reject a change to %s', async (_, body, refusal) => {
       await expect(patch(name, body, 'All')).rejects.toThrow(refusal)
     })
 
@@ -229,7 +229,7 @@ describe.skipIf(!hasCluster || !hasHelm)('admission policies, where the cluster 
     ],
     ['no runtime class', (pod) => delete pod.spec.runtimeClassName, /spec\.runtimeClassName must be/],
     ["the node's user namespace", (pod) => delete pod.spec.hostUsers, /spec\.hostUsers must be false/],
-  ])('the policies reject an unlisted addition: %s', async (_, change, refusal) => {
+  ])('the admission policies reject an unlisted addition: %s', async (_, change, refusal) => {
     const pod = build()
     change(pod)
     await expect(chart.tryCreate(pod)).rejects.toThrow(refusal)
@@ -303,7 +303,7 @@ describe.skipIf(!hasCluster || !hasHelm)('admission policies with placement, DNS
       (pod) => (pod.spec.dnsConfig!.nameservers = ['1.1.1.1']),
       /spec\.dnsConfig have only the nameservers 192\.0\.2\.53/,
     ],
-  ])('the policies reject the creation of a pod with %s', async (_, change, refusal) => {
+  ])('the admission policies reject a new pod with %s', async (_, change, refusal) => {
     const pod = build()
     change(pod)
     await expect(chart.tryCreate(pod)).rejects.toThrow(refusal)

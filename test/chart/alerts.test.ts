@@ -68,7 +68,7 @@ test('a new worker exports its lost-command and orphan counters with the value 0
   expect(text).toMatch(/^sandlot_reconcile_actions_total\{action="end orphan",role="worker"\} 0$/m)
 })
 
-test('a new API process exports the failed-create counter as 0 for every server-side reason', async () => {
+test('a new API process exports the failed-create counter with the value 0 for every server-side reason', async () => {
   const text = await openMetrics('api').registry.metrics()
   for (const reason of createFaults)
     expect(text).toContain(`sandlot_create_refusals_total{reason="${reason}",role="api"} 0`)
@@ -97,7 +97,7 @@ describe.skipIf(!hasHelm)('the rendered alerts', () => {
     for (const { alert, expr } of rules) expect(unknownIn(expr, known), alert).toEqual([])
   })
 
-  test('the alert SandlotCreatesRefused matches exactly the failure reasons that clients do not cause', () => {
+  test('the SandlotCreatesRefused alert matches exactly the failure reasons that clients do not cause', () => {
     const { expr } = alertsOf().find(({ alert }) => alert === 'SandlotCreatesRefused')!
     expect(expr).toContain(`reason=~"${createFaults.join('|')}"`)
   })

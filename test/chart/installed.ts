@@ -100,7 +100,10 @@ async function openWorker(admin: KubeConfig, namespace: string): Promise<KubeCon
   return config
 }
 
-/** API servers enforce new policies, RBAC rules and quotas only after their caches are updated. */
+/**
+ * Waits until the policies apply. API servers enforce new policies, RBAC rules and quotas only after their
+ * caches are updated.
+ */
 async function awaitPolicies(worker: CoreV1Api, namespace: string, env = {}): Promise<void> {
   const name = 'sbx-policies'
   const isRefused = (request: Promise<unknown>) =>

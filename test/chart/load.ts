@@ -7,7 +7,7 @@ import { bytesOf, readEvents } from '../support/events.ts'
 /** Prints a numbered line every 0.2 s until the file exists. */
 const counting = (stop: string) =>
   `i=0; until test -e ${stop}; do i=$((i+1)); echo line $i; sleep 0.2; done; echo end`
-/** Longer than any expected interruption of a stream. */
+/** Grace period, which is longer than any expected interruption of a stream. */
 const graceMs = 120_000
 
 export interface Load {

@@ -4,7 +4,7 @@ import { newNamespace } from '../support/cluster.ts'
 import { readRaw } from './installed.ts'
 
 type Fields = Record<string, unknown>
-/** Also sets other fields that the field depends on. */
+/** Sets a field, and any other fields that it depends on. */
 type Change = (object: Fields, pod: { spec: Fields }) => void
 
 interface Schema {
@@ -109,7 +109,7 @@ const alone =
     volume[source] = value
   }
 
-/** For all other fields, the value is derived from the schema. */
+/** Values for particular fields. For all other fields, the value is derived from the schema. */
 const values: Record<string, unknown> = {
   'metadata.finalizers': ['example.com/keep'],
   'metadata.annotations': { 'example.com/any': 'x' },

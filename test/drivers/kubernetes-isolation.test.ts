@@ -21,7 +21,7 @@ import { run, shell, untilReady } from './processes.ts'
 import { newSandboxId, ofNobody, ofSandbox } from './requests.ts'
 
 const triedPort = 8080
-/** Attempts during a pod's start, because the delay of a policy is random. */
+/** Number of attempts. The delay before a policy applies to a new pod is random. */
 const maxTries = isSoak ? 50 : 6
 const maxAtOnce = Math.min(maxTries, 10)
 
@@ -248,7 +248,7 @@ async function listenOnNode(): Promise<{ server: Server; port: number }> {
   return { server, port: (server.address() as { port: number }).port }
 }
 
-/** The node's reported address, and the gateway of the pods' network. */
+/** Returns the node's reported address, and the gateway of the pods' network. */
 async function findNodeAddresses(world: ClusterWorld, pod: Pod): Promise<string[]> {
   const { items } = await world.api.listNode()
   const reported = items.flatMap(({ status }) => status?.addresses ?? [])
@@ -256,7 +256,7 @@ async function findNodeAddresses(world: ClusterWorld, pod: Pod): Promise<string[
   return [...reported.filter(({ type }) => type === 'InternalIP').map(({ address }) => address), gateway]
 }
 
-/** A pod may answer before its address is reported. */
+/** Returns a pod's address. A pod may run commands before its address is reported. */
 async function addressOf(world: ClusterWorld, pod: Pod): Promise<string> {
   let address: string | undefined
   await eventually(async () => {

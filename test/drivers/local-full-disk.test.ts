@@ -5,7 +5,10 @@ import { bwrap, directory, keepDirectory } from './local-world.ts'
 
 keepDirectory()
 
-/** Root needs no user namespace. A user namespace would have only one user, and none for sandboxes. */
+/**
+ * Options for `unshare`. Root needs no user namespace, in which there would be only one user and none for
+ * sandboxes.
+ */
 const inNamespace = process.getuid!() === 0 ? ['--mount'] : ['--user', '--map-root-user', '--mount']
 const canMount = spawnSync('unshare', [...inNamespace, 'mount', '-t', 'tmpfs', 'none', '/mnt']).status === 0
 

@@ -197,7 +197,7 @@ describe('local isolation', () => {
 describe.runIf(hasCgroups)('local limits', () => {
   const more = { SANDBOX_MEMORY: '128Mi', SANDBOX_PIDS: '32', SANDBOX_CPU: '250m' }
 
-  test('a process that exceeds the memory limit is killed alone, and a later death of the sandbox is reported as OOMKilled', async () => {
+  test("only the process that exceeds the memory limit is killed, and the sandbox's later death is reported as OOMKilled", async () => {
     const { pod, driver } = await createReady({ more })
     const hog = await run(driver, pod, shell('head -c 300000000 /dev/zero | tail -c 300000000 | wc -c'))
     expect(Number(hog.stdout)).toBeLessThan(300_000_000)

@@ -12,7 +12,7 @@ import { buildFilter } from '../../workers/drivers/local/seccomp.ts'
 const limits = { cpu: 0.5, memory: 2 ** 29, pids: 280 }
 
 describe('control groups', () => {
-  test("version 2 cgroups are created below the process's own cgroup if possible, otherwise at the root", () => {
+  test("version 2 cgroups are created under the process's own cgroup if possible, otherwise at the root", () => {
     const mounts = 'proc /proc proc rw 0 0\ncgroup2 /sys/fs/cgroup cgroup2 rw,nosuid 0 0\n'
     expect(listCgroupParents('0::/user.slice/a.scope\n', mounts)).toEqual([
       { version: 2, folder: '/sys/fs/cgroup/user.slice/a.scope', controllers: ['cpu', 'memory', 'pids'] },
@@ -119,7 +119,7 @@ describe('the system call filter', () => {
       expect(judge(number, first)).toBe(answer)
     })
 
-    test('the system call filter can allow the agent to create only user namespaces', () => {
+    test('the system call filter can allow the agent to create user namespaces but no others', () => {
       const options = { mayUnshareUser: true }
       expect(judge(unshare, 0x10000000, options)).toBe(allow)
       expect(judge(unshare, 0x10020000, options)).toBe(EPERM)

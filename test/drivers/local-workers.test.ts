@@ -56,7 +56,7 @@ describe('workers that die', () => {
     await openDriver().driver.delete({ name: podName(sandboxId) })
   })
 
-  test('if a worker dies while creating a sandbox, a different worker can complete or delete the sandbox', async () => {
+  test('if a worker dies while creating a sandbox, another worker can finish creating it or delete it', async () => {
     const { driver } = openDriver()
     // The time of death is random. The soak tests every millisecond.
     for (let ms = 0; ms < 24; ms += isSoak ? 1 : 3) {

@@ -31,7 +31,8 @@ export const machine = examineMachine(localSettings({ directory, bwrap }))
 export const hasCgroups = machine.cgroups.flatMap((parent) => parent.controllers).length === 3
 
 /**
- * Call at the top of a file. The directory exists during the tests, and is then deleted with all processes.
+ * Creates the directory before a file's tests, and afterwards deletes it with all processes. Call this at the
+ * top of the file.
  */
 export function keepDirectory(): void {
   beforeAll(() => void mkdirSync(directory, { recursive: true, mode: 0o700 }))
@@ -130,13 +131,13 @@ function firstPid(name: string): number {
   return Number(/"child-pid": (\d+)/.exec(status)![1])
 }
 
-/** The oldest child of the first process. An earlier orphan may take its place. */
+/** Returns the pid of the oldest child of the first process. An earlier orphan may take the agent's place. */
 export function agentPid(name: string): number {
   const first = firstPid(name)
   return Number.parseInt(readFileSync(`/proc/${first}/task/${first}/children`, 'utf8'), 10)
 }
 
-/** Searches the command lines of all processes on the machine. */
+/** Finds processes by searching the command lines of all processes on the machine. */
 export function findProcesses(text: string): number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)

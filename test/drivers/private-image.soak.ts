@@ -53,7 +53,7 @@ describe.skipIf(!hasCluster || !hasTools)('a registry that requires a login', ()
     if (names.length > 0) ctr('rm', ...names)
   })
 
-  test('without a pull secret, a pod fails with the message of the registry', async () => {
+  test("without a pull secret, a pod fails with the registry's message", async () => {
     const driver = world.open()
     const pod = await driver.create({ ...ofSandbox(), image, deadlineSeconds: 300 })
     const refusal = await untilReady(driver, pod).catch((error) => error)

@@ -11,7 +11,7 @@ export interface RunResult {
   code: number
 }
 
-/** Replaces exit code 0, which a cluster cannot prove (see `Process.ended`). */
+/** Exit code that stands for success instead of 0, which a cluster cannot prove (see `Process.ended`). */
 const success = 99
 
 /**

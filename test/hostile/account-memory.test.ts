@@ -139,7 +139,7 @@ test.each([
   })
 })
 
-test('an MCP tool accepts arguments as large as its HTTP route accepts', async () => {
+test('an MCP tool accepts arguments as large as its HTTP route does', async () => {
   const callTool = (name: string, more: object) =>
     call(alice, { params: { name, arguments: { session_id: params.id, ...more } } })
   const listed = await callTool('file_list', { path: 'x'.repeat(70_000) })

@@ -9,7 +9,7 @@ const world = shareWorld()
 const bounds = { floorMs: 1_000, growthMiB: 64 }
 const seconds = 10
 const callers = 8
-/** All callers share the default rate limit of 120 requests per minute. */
+/** Pause between a caller's requests. All callers share the default rate limit of 120 requests per minute. */
 const pauseMs = (callers * 60_000) / 120
 
 const floods = {

@@ -58,7 +58,7 @@ test('commands with hostile output end with an exit status and do not slow down 
   expect(result['through children that outlive it']).toMatchObject({ status: 'exited', exit_code: 4 })
 })
 
-test('the maximum number of commands of the maximum size does not slow down other sandboxes', async () => {
+test('the maximum number of maximum-size commands does not slow down other sandboxes', async () => {
   await withNeighbour(world, async ({ account, params, exec }) => {
     const argument = 'x'.repeat(100_000)
     const most = Array.from({ length: 18 }, () => argument)

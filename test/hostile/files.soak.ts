@@ -35,7 +35,7 @@ test('a search through thousands of deep paths is limited and does not slow down
   }
 })
 
-test('eight concurrent globs with many alternatives do not block the API, even over long names', async () => {
+test('eight concurrent globs with many alternatives do not block the API, even when file names are long', async () => {
   // Each alternative matches most of a name before it fails.
   const alternatives = Array.from({ length: 60 }, (_, index) => `*a*a*a*a*a*a*${index}b`)
   const result = await withNeighbour(world, async (hostile) => {
@@ -72,7 +72,7 @@ test('concurrent edits that replace every byte of large files do not block the A
   }
 })
 
-test('a search response stays small despite a very long line and names that JSON must escape', async () => {
+test('a search response stays small despite a very long line and names that must be escaped in JSON', async () => {
   const result = await withNeighbour(world, async (hostile) => {
     const { account, params } = hostile
     await prepare(

@@ -25,14 +25,16 @@ interface NeighbourOptions {
   growthMiB?: number
 }
 
-/** Generous, because two tests share two cores. Real stalls took 10 s or more. */
+/**
+ * Default for `floorMs`. It is generous, because two tests share two cores; real stalls took at least 10 s.
+ */
 const usualFloorMs = 2_500
 /** Limit for `true` under load, as a multiple of the median without load. */
 const maxFactor = 10
 const usualRounds = 20
 const warmUpRounds = 40
 const minRounds = 5
-/** Keeps the measurement from being a load itself. */
+/** Pause between measurements, which keeps the measurement itself from being a load. */
 const pauseMs = 20
 
 /**

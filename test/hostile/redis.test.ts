@@ -15,7 +15,7 @@ const { world, params, exec, sh } = shareSandbox()
 const soonMs = 15_000
 const canary = 'canary-7f3a'
 
-/** Overwrites the registry every 20 ms. @returns a function that stops this */
+/** Overwrites the registry every 20 ms. @returns a function that stops the overwriting */
 async function keepWriting(write: () => Promise<unknown>) {
   await write()
   const timer = setInterval(() => void write(), 20)

@@ -102,7 +102,7 @@ describe('rejected bodies that are incomplete', () => {
   test.each([
     ['exceeds 256 KiB', { 'content-length': 1024 * 1024 }],
     ['has an unknown length', { 'transfer-encoding': 'chunked' }],
-  ])("a rejected request's response has Connection: close if the rest of the body %s", async (_, headers) => {
+  ])('an error response has Connection: close if the rest of the body %s', async (_, headers) => {
     const connection = openRaw(world.url(), headOf('PUT', path, headers))
     await connection.closed
     expect(connection.text()).toMatch(/^HTTP\/1\.1 401 .*\r\nConnection: close\r\n/is)

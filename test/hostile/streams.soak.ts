@@ -12,9 +12,9 @@ import { shareSandbox } from '../support/shared.ts'
 const { world, alice, params, sh } = shareSandbox()
 
 const readerCount = 300
-/** A larger batch would measure the start of commands. */
+/** Number of commands that start at the same time. A larger batch would measure the start of commands. */
 const batchSize = 10
-/** Exceeds all kernel buffers between worker and client. */
+/** Size of the file, which exceeds all kernel buffers between worker and client. */
 const fileBytes = 32 * 1024 * 1024
 const growthMiB = 64
 const longestMs = 600_000
@@ -30,7 +30,7 @@ test.each([
   ['a file', {}],
   ['a file from a given line', { start_line: 2 }],
 ])(
-  'stalled readers of %s are limited, use little memory and are closed',
+  'stalled readers of %s are limited in number, use little memory and are disconnected',
   { timeout: longestMs },
   async (_, lines) => {
     await sh(`yes 'a line of the file' | head -c ${fileBytes} > big`)

@@ -18,7 +18,7 @@ import { headOf, openRaw, type RawConnection } from '../support/raw.ts'
 import { shareSandbox } from '../support/shared.ts'
 
 const mebibyte = 1024 * 1024
-/** Exceeds all kernel buffers between worker and client. */
+/** Size of the file, which exceeds all kernel buffers between worker and client. */
 const fileBytes = 32 * mebibyte
 const batchSize = 8
 const streamBytes = 128 * 1024

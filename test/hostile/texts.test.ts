@@ -5,7 +5,7 @@ import { endpoints } from '../../shared/contract/index.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import { processorMs } from '../support/measure.ts'
 
-/** Some validators need more than linear time for these texts. */
+/** Texts for which some validators need more than linear time. */
 const texts = (length: number): string[] =>
   [' ', '\t ', ...'\u0315\u0300 a@ a. - A = 0 0- { [ * \\ / % \u{1f9c0}'.split(' ')].map(
     (part) => `a${part.repeat(length / part.length)}`,

@@ -16,7 +16,10 @@ const kibibyte = 1024
 const mebibyte = 1024 * kibibyte
 /** Limit for a health check and a neighbour's command. */
 const longestMs = 1_000
-/** An account may use 64 MiB per process, and V8 grows the young generation by 32 MiB under load. */
+/**
+ * Limits for the neighbour's commands and for memory. An account may use 64 MiB per process, and V8 grows the
+ * young generation by 32 MiB under load.
+ */
 const bounds = { floorMs: longestMs, growthMiB: 64 + 32 }
 
 /** Listens on port 3000, optionally without reading. */

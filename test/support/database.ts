@@ -9,7 +9,9 @@ export interface TestDatabase {
   server: string
 }
 
-/** The import is dynamic, because only the test file that creates the template needs the migrations. */
+/**
+ * Runs the migrations. Imports them dynamically, because only the file that creates the template needs them.
+ */
 const migrate = async (url: string) => (await import('../../migrations/migrate.ts')).migrate(url)
 
 const template = 'sandlot_template'
@@ -17,7 +19,7 @@ const template = 'sandlot_template'
 const lock = 7_263_002
 
 /**
- * Copies a migrated template, which each run creates once.
+ * Creates a database by copying a migrated template, which is created once per run.
  * @param server another server, whose database is migrated instead
  */
 export async function makeDatabase(server?: string): Promise<TestDatabase> {
@@ -43,7 +45,10 @@ export async function makeDatabase(server?: string): Promise<TestDatabase> {
   return { url, name, server: shared }
 }
 
-/** @throws {Error} with open connections, if any */
+/**
+ * Drops a database.
+ * @throws {Error} listing open connections, if any remain
+ */
 export async function dropDatabase({ name, server }: TestDatabase): Promise<void> {
   if (name === 'sandlot') return
   await asAdmin(server, async (admin) => {

@@ -49,18 +49,24 @@ export const describeOnBothDrivers = (name: string, suite: (driver: DriverName) 
 
 const bothInSoak = isSoak ? bothDrivers : bothDrivers.slice(0, 1)
 
-/** Uses only the local driver in the gate. For tests of workers rather than pods. */
+/**
+ * Runs a suite on both drivers in the soak, but only on the local driver in the gate. For tests of workers
+ * rather than pods.
+ */
 export const describeOnBothInSoak = (name: string, suite: (driver: DriverName) => void) =>
   concurrentInGate(bothInSoak, name, ({ driver }) => suite(driver))
 
 export const describeOnBothInSoakAtOnce = (name: string, suite: (driver: DriverName) => void) =>
   atOnce(bothInSoak, name, ({ driver }) => suite(driver))
 
-/** For tests that depend on an image's tools. */
+/** Runs a suite on every image. For tests that depend on an image's tools. */
 export const describeOnEveryImage = (name: string, suite: (place: Place) => void) =>
   concurrentInGate(everyImage, name, suite)
 
-/** Uses both drivers at once even in the soak. For tests that mostly wait and do not check short durations. */
+/**
+ * Runs a suite on both drivers at once, even in the soak. For tests that mostly wait and do not check short
+ * durations.
+ */
 export const describeOnBothDriversAtOnce = (name: string, suite: (driver: DriverName) => void) =>
   atOnce(bothDrivers, name, ({ driver }) => suite(driver))
 

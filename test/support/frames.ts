@@ -3,7 +3,7 @@ import { headOf, openRaw, type RawConnection } from './raw.ts'
 
 const opcodes = { continuation: 0, text: 1, binary: 2, ping: 9, pong: 10 } as const
 
-/** A client's frame. The mask is zero, so the payload is sent unchanged. */
+/** Returns a client's frame. The mask is zero, so the payload is sent unchanged. */
 export function frame(
   opcode: keyof typeof opcodes,
   payload: Buffer | string = '',
@@ -21,7 +21,10 @@ export function frame(
 export const repeat = (piece: Buffer, bytes: number): Buffer =>
   Buffer.concat(Array.from({ length: Math.max(1, Math.floor(bytes / piece.length)) }, () => piece))
 
-/** @throws {Error} with the response if the request is rejected */
+/**
+ * Opens a WebSocket without a client library.
+ * @throws {Error} with the response if the request is rejected
+ */
 export async function openRawWebSocket(url: string, path: string, key: string): Promise<RawConnection> {
   const connection = openRaw(
     url,

@@ -130,7 +130,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   return world
 }
 
-/** The import is dynamic, because only worlds on a cluster need the module. */
+/** Installs a namespace. The import is dynamic, because only worlds on a cluster need the module. */
 const installNamespaceIn = async (folder: string) => (await import('./namespace.ts')).installNamespace(folder)
 
 /** Disables rate limits and slow password hashes. */

@@ -3,7 +3,7 @@ export const echoOn = (port: number): string =>
   `if command -v perl >/dev/null; then exec perl -MIO::Socket::INET -e '${perlEcho}' ${port}; ` +
   `else exec nc -ll -p ${port} -e cat; fi`
 
-/** Closes the connection after "quit". */
+/** Perl program that echoes all bytes and closes the connection after "quit". */
 const perlEcho = [
   '$SIG{CHLD} = "IGNORE"',
   '$s = IO::Socket::INET->new(LocalAddr => "127.0.0.1", LocalPort => shift, Listen => 64, ReuseAddr => 1) or die',

@@ -32,7 +32,7 @@ export const listWithOnline = [
   { name: growth, class: Growth, description: 'replaces indexes' },
 ]
 
-/** Undoes migrations as far as the code works without them. */
+/** Statements that undo migrations as far as the code works without them. */
 const undo = {
   [cleanup]: 'drop trigger if exists sandbox_forgets on sandbox; drop index if exists sandbox_metadata',
   [growth]: `

@@ -10,11 +10,11 @@ import { eventually, waitFor } from './eventually.ts'
 import type { Process } from './process.ts'
 import type { World } from './world.ts'
 
-/** For workers to clean up after a crash. */
+/** Time for workers to clean up after a crash. */
 const cleanMs = 60_000
-/** For workers to clean up as usual. */
+/** Time for workers to clean up as usual. */
 const promptMs = 3_000
-/** For the kernel and Redis to notice that a process has exited. */
+/** Time for the kernel and Redis to notice that a process has exited. */
 const noticeMs = 5_000
 
 /** Resolves when all pods are deleted and all jobs are done. */
@@ -47,7 +47,10 @@ export async function destroyAllSandboxes(world: World): Promise<void> {
   await eventually(isOver, cleanMs)
 }
 
-/** @throws {Error} listing pods, processes, jobs and Redis clients that outlived the world's processes */
+/**
+ * Checks that nothing remains of a world.
+ * @throws {Error} listing pods, processes, jobs and Redis clients that outlived the world's processes
+ */
 export async function assertNoOrphans(world: World): Promise<void> {
   if (world.workers.length > 0) {
     await assertNone('pods', () => podsOf(world))
@@ -93,7 +96,10 @@ async function podsOf(world: World): Promise<string[]> {
   }
 }
 
-/** Returns jobs that a worker would still run, without `expire` jobs of ended sandboxes and failed jobs. */
+/**
+ * Returns the jobs that a worker would still run, excluding failed jobs and the `expire` jobs of ended
+ * sandboxes.
+ */
 async function unfinishedJobs({ redis, workers }: World): Promise<string[]> {
   const queue = new Queue(queueName, { connection: redis as never, prefix: queuePrefix })
   // A killed worker's active job returns to the queue when the lock expires.

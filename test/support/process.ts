@@ -156,7 +156,7 @@ function parse(text: string): Line {
   }
 }
 
-/** JSON.parse drops duplicate keys, so the original line is longer. */
+/** Whether a log line contains a key twice. JSON.parse drops duplicates, so the original line is longer. */
 export const hasRepeatedKey = (text: string, line: Line): boolean =>
   text.startsWith('{') && JSON.stringify(line).length < text.length
 

@@ -49,7 +49,7 @@ function signalAll(pid: number, signal: NodeJS.Signals): number[] {
   return all
 }
 
-/** Zombies count as gone, because they hold no resources. */
+/** Whether a process no longer exists. Zombies count as gone, because they hold no resources. */
 const isGone = (pid: number) => ['Z', 'X', undefined].includes(readStat(pid)?.[0])
 
 async function plug(service: Service, url: string, watchdog: Watchdog): Promise<Plug> {

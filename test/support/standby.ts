@@ -24,7 +24,7 @@ export interface PostgresPair {
   end(): Promise<void>
 }
 
-/** For the standby to catch up on a busy machine. */
+/** Time for the standby to catch up on a busy machine. */
 const followMs = 60_000
 const promoteMs = 30_000
 
@@ -85,7 +85,7 @@ async function ask<T>({ plug }: PostgresServer, work: (db: Database) => Promise<
   }
 }
 
-/** Equivalent to `pg_ctl promote`. */
+/** Promotes a standby, as `pg_ctl promote` does. */
 function promote(folder: string): void {
   const directory = join(folder, 'postgres')
   writeFileSync(join(directory, 'promote'), '')
@@ -93,7 +93,7 @@ function promote(folder: string): void {
   process.kill(Number(pid), 'SIGUSR1')
 }
 
-/** Takes effect at the next start. */
+/** Makes a server follow the other one from its next start. */
 function follow(folder: string, { path }: PostgresServer): void {
   const directory = join(folder, 'postgres')
   const primary = `host=${join(path, '..')} user=sandlot`

@@ -3,7 +3,10 @@ import { WebSocket } from 'ws'
 import type { Account } from './account.ts'
 import type { World } from './index.ts'
 
-/** Add listeners before awaiting `untilOpen`, because a message may arrive with the opening response. */
+/**
+ * Opens a WebSocket. Add listeners before awaiting `untilOpen`, because a message may arrive with the opening
+ * response.
+ */
 export function newWebSocket(world: World, account: Account, path: string): WebSocket {
   const headers = { authorization: `Bearer ${account.key}` }
   return new WebSocket(world.url().replace('http', 'ws') + path, { headers })

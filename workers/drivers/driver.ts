@@ -1,4 +1,7 @@
-/** The interface of both drivers. Code outside their folders must not depend on which driver is in use. */
+/**
+ * The interface of the Kubernetes driver and the local driver. Code outside the two drivers' folders must not
+ * depend on which driver is in use.
+ */
 import type { Duplex, Readable, Writable } from 'node:stream'
 import type { LivenessTimeouts } from '../../shared/platform/liveness-timeouts.ts'
 import type { Logger } from '../../shared/platform/log.ts'
@@ -26,7 +29,8 @@ export interface Driver {
   ping(): Promise<void>
 
   /**
-   * Resolves once the pod has been accepted, before it runs. Idempotent.
+   * Creates a pod. Resolves when the request has been accepted, without waiting for the pod to run.
+   * Idempotent.
    * @throws {PodRefused} if the cluster will never accept this pod (quota, admission, invalid image name)
    * @throws {ClusterMisconfigured} if the cluster does not isolate pods
    */
@@ -37,7 +41,7 @@ export interface Driver {
 
   /**
    * Assigns a warm pod to a sandbox and lowers the pod's deadline. Idempotent.
-   * @param to.deadlineSeconds seconds from the pod's start, at most those that `create` was called with
+   * @param to.deadlineSeconds seconds from the pod's start; must not exceed the value passed to `create`
    */
   assign(pod: PodName, to: { sandboxId: string; deadlineSeconds: number }): Promise<void>
 
@@ -54,10 +58,13 @@ export interface Driver {
    */
   delete(pod: PodName): Promise<void>
 
-  /** Includes dead pods, but not pods that belong to other installations. */
+  /** Returns this installation's pods, including dead pods. */
   list(): Promise<PodState[]>
 
-  /** Reports pods that died without being deleted. Deaths can be missed or repeated; `list` is complete. */
+  /**
+   * Calls `onDeath` when a pod dies without being deleted. A death can be missed or reported twice; only
+   * `list` is complete.
+   */
   watch(onDeath: (pod: PodState & { death: PodDeath }) => void): void
 
   /**
@@ -78,8 +85,8 @@ export interface Driver {
    * Connects to a port on the pod's loopback interface. On some clusters, a refused connection is detected
    * only later; the stream then fails with {@link PortRefused}.
    *
-   * Kubernetes does not support half-closed connections. After the writable side has ended, the connection
-   * closes as soon as the listener is idle.
+   * Kubernetes cannot half-close a connection. After the writable side ends, the whole connection is closed
+   * once the process in the pod stops sending data.
    * @throws {PortRefused} if no process is listening on the port
    */
   connect(pod: PodName, port: number): Promise<Duplex>
@@ -98,9 +105,9 @@ export interface TerminalSize {
 }
 
 export interface PodRequest {
-  /** Never used for two sandboxes. */
+  /** Name of the pod. It is never reused for another sandbox. */
   name: string
-  /** Absent for a warm pod. */
+  /** ID of the pod's sandbox. Absent for a warm pod. */
   sandboxId?: string | undefined
   image: string
   /** Seconds from the pod's start to its deadline. The deadline applies even if no worker is running. */
@@ -115,7 +122,7 @@ export interface PodName {
 
 export interface Pod extends PodName {
   uid: string
-  /** The sandbox that the pod is labeled with. Only the sandbox's row is authoritative. */
+  /** The sandbox ID in the pod's label. Only the sandbox's row in the database is authoritative. */
   sandboxId?: string | undefined
 }
 
@@ -125,12 +132,12 @@ export interface PodState extends Pod {
 
 export interface PodDeath {
   reason: 'pod_failed' | 'expired' | 'start_failed'
-  /** Kubernetes' reason, such as `OOMKilled`, `Evicted` or `NodeLost`, or else a description. */
+  /** The reason from Kubernetes, such as `OOMKilled`, `Evicted` or `NodeLost`, or otherwise a description. */
   detail: string
 }
 
 /**
- * A process in a pod. A paused reader blocks the process.
+ * A process in a pod. The process blocks while its output is not read.
  *
  * On a terminal, all output arrives on stdout. A terminal's stdin cannot be closed to signal EOF; write byte
  * 4 (Ctrl-D) instead.
@@ -155,7 +162,7 @@ export interface Process {
    * as `lost`. To prove its success, a process has to exit with a different code or print a known string.
    */
   ended: Promise<ProcessExit>
-  /** Undefined without a terminal. Does nothing after the process has ended. */
+  /** Resizes the terminal. Undefined without a terminal. Does nothing after the process has ended. */
   resize?: (size: TerminalSize) => Promise<void>
   /** Closes the connection without ending the process. */
   close(): void

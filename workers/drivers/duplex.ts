@@ -1,7 +1,10 @@
 import { Duplex } from 'node:stream'
 import type { Process } from './driver.ts'
 
-/** @param failure creates the stream's error from the reason for the broken connection */
+/**
+ * Combines the stdin and stdout of a process into one stream.
+ * @param failure creates the stream's error from the reason why the connection broke
+ */
 export function duplexOf(process: Process, failure: (why: string) => Error): Duplex {
   const { stdin, stdout, ended } = process
   const duplex = new Duplex({

@@ -1,6 +1,9 @@
 export type Resource = 'processes' | 'memory' | 'disk'
 
-/** Memory and disk come first, because a fork can also fail when either has run out. */
+/**
+ * Error messages that show which resource has run out. Memory and disk come first, because a fork can also
+ * fail when either has run out.
+ */
 const patterns: [RegExp, Resource][] = [
   [/ENOMEM|Cannot allocate memory/i, 'memory'],
   [/ENOSPC|EDQUOT|No space left|Disk quota exceeded/i, 'disk'],
@@ -11,7 +14,7 @@ export const usedUpBy = (message: string): Resource | undefined =>
   patterns.find(([pattern]) => pattern.test(message))?.[1]
 
 /**
- * Reports whether runc's own process died in the pod. runc starts several threads, so runc can exceed a
- * process limit at which a shell would still start.
+ * Whether an error message shows that runc's own process died in the pod. runc starts several threads, so it
+ * can hit a process limit under which a shell could still start.
  */
 export const endedRuntime = (message: string): boolean => /read init-p: connection reset/.test(message)

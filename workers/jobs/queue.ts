@@ -7,7 +7,7 @@ import { assignPod } from '../pods/claimed-pod.ts'
 import { createPod } from '../pods/create-pod.ts'
 import { type ExpiryContext, expireSandbox, reapPod } from '../pods/end-sandbox.ts'
 
-/** Reads the sandbox's row first, so that a job can safely run twice, late or concurrently with itself. */
+/** Handles a job. Reads the sandbox's row first, so that jobs can safely run twice, late or concurrently. */
 type Processor = (worker: ExpiryContext, sandboxId: string) => Promise<unknown>
 
 const processors: Record<JobName, Processor> = {
@@ -19,7 +19,7 @@ const processors: Record<JobName, Processor> = {
 
 const maxConcurrentJobs = 64
 
-/** How long the loop blocks on Redis: short enough to notice when Redis is unavailable. */
+/** How long the job loop blocks on Redis at a time, so that it notices when Redis is unavailable. */
 const blockSeconds = 1
 
 /** Time without a heartbeat after which another worker takes over a job. */
@@ -32,7 +32,10 @@ class Loop extends Worker {
   }
 }
 
-/** @param connection a Redis client that retries without limit, as BullMQ's loops require */
+/**
+ * Starts processing jobs.
+ * @param connection a Redis client that retries without limit, as BullMQ's loops require
+ */
 export function takeJobs(worker: ExpiryContext, connection: Redis): Worker {
   const queue = new Loop(queueName, (job) => doJob(worker, job), {
     connection,

@@ -1,4 +1,7 @@
-/** A claimed pod that dies before its first use is replaced, because the pod contains no data. */
+/**
+ * Assigns claimed pods to sandboxes. A claimed pod that dies before its first use is replaced, because the
+ * pod contains no data.
+ */
 import { limits } from '../../shared/contract/limits.ts'
 import { dropWarmPod, markAssigned, markUsed } from '../../shared/data/sandbox-writes.ts'
 import { findSandbox, maxExpiryOf, podOf, type SandboxRow } from '../../shared/data/sandboxes.ts'
@@ -10,7 +13,7 @@ import type { PodsContext } from './context.ts'
 import { createPod } from './create-pod.ts'
 import { removePod } from './remove-pod.ts'
 
-/** Sets a claimed pod's label and deadline, or replaces a dead pod. Can safely run twice or late. */
+/** Sets a claimed pod's label and deadline, or replaces the pod if it is dead. Can safely run twice. */
 export async function assignPod(worker: PodsContext, sandboxId: string): Promise<void> {
   const sandbox = await findSandbox(worker.db, sandboxId)
   if (!sandbox?.pod_since || sandbox.destroyed_at || sandbox.claim === 'replaced') return
@@ -51,7 +54,7 @@ export async function beginUse(worker: PodsContext, sandbox: SandboxRow, slot: S
   throw new PodGone('The sandbox now has a different pod.')
 }
 
-/** Returns false if a command has run in the dead pod, or the pod has already been replaced. */
+/** Replaces a sandbox's dead pod. Returns false if a command has run in it, or it was already replaced. */
 export async function replacePod(worker: PodsContext, sandbox: SandboxRow): Promise<boolean> {
   const { db, log, redis, reach } = worker
   const dead = podOf(sandbox)
@@ -67,7 +70,7 @@ export async function replacePod(worker: PodsContext, sandbox: SandboxRow): Prom
 }
 
 /**
- * Stops waiting when the time limit for the replacement's start has passed.
+ * Waits until a sandbox's dead pod has been replaced and the new pod is ready, or until a time limit passes.
  * @param sandbox set if the caller has just found its pod dead and the database might not show that yet
  */
 export async function awaitReplacement(

@@ -8,7 +8,7 @@ export interface PodsContext extends Pick<Context, 'db' | 'log' | 'metrics' | 'r
   driver: Driver
   slots: Pick<SlotPool, 'adopt'>
   slotOwner: SlotOwner
-  /** Called at each crash point. Tests kill the worker there. */
+  /** Called at each crash point, so that tests can kill the worker there. */
   reach(point: PodCrashPoint): void
 }
 

@@ -7,7 +7,7 @@ import { openSlot, type Slot } from '../shell/slot.ts'
 import type { PodsContext } from './context.ts'
 import { removePod } from './remove-pod.ts'
 
-/** Does nothing if the sandbox is ready or destroyed. Can safely run twice or concurrently. */
+/** Creates the pod of a sandbox, unless it is ready or destroyed. Can safely run twice or concurrently. */
 export async function createPod(worker: PodsContext, sandboxId: string): Promise<void> {
   const { db, driver, reach } = worker
   const sandbox = await findSandbox(db, sandboxId)
@@ -36,7 +36,10 @@ export async function createPod(worker: PodsContext, sandboxId: string): Promise
   }
 }
 
-/** If processes start slowly, opening the first slot is the readiness check. */
+/**
+ * Waits until commands can run in the pod. If processes start slowly, the check opens the pod's first slot,
+ * which is returned.
+ */
 export async function awaitFirstSlot(
   driver: Driver,
   pod: Pod,
@@ -64,7 +67,10 @@ async function finishStart(worker: PodsContext, sandboxId: string, pod: Pod, slo
   await notify(worker.redis, 'sandbox', sandboxId)
 }
 
-/** The sandbox is not billed, and the client receives the cluster's message. */
+/**
+ * Ends a sandbox whose pod cannot start. The sandbox is not billed, and the client receives the cluster's
+ * message.
+ */
 async function failStart(worker: PodsContext, sandbox: SandboxRow, message: string) {
   const ended = await markDestroyed(worker.db, sandbox.id, 'start_failed', message)
   if (ended) {

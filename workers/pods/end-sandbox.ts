@@ -26,7 +26,7 @@ export async function expireSandbox(worker: ExpiryContext, sandboxId: string): P
 /**
  * Deletes the pod of an ended sandbox. Does not require Redis.
  * @param ended the sandbox's row; set only if this process has just ended the sandbox
- * @param point the crash point between the two steps
+ * @param point the crash point after the sandbox has ended and before its pod is deleted
  */
 export async function finishEnd(
   worker: PodsContext,
@@ -43,7 +43,7 @@ export async function finishEnd(
   await reapPod(worker, sandboxId)
 }
 
-/** Does nothing if the sandbox has not ended. */
+/** Deletes a sandbox's pod. Does nothing if the sandbox has not ended. */
 export async function reapPod(worker: PodsContext, sandboxId: string): Promise<void> {
   const { db, reach } = worker
   const sandbox = await findSandbox(db, sandboxId)

@@ -8,7 +8,7 @@ import type { PodsContext } from './context.ts'
  *
  * A pod without an owner never gets one again: each name is used only once, and passes from the pool to a
  * sandbox in one transaction.
- * @param pod without a `uid`, any pod with this name
+ * @param pod if it has no `uid`, any pod with its name is deleted
  */
 export async function removePod(
   { db, driver, log }: Pick<PodsContext, 'db' | 'driver' | 'log'>,

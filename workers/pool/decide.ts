@@ -1,4 +1,7 @@
-/** One worker at a time adds and removes the pool's rows. `index.ts` then creates and deletes the pods. */
+/**
+ * Decides which warm pods to create and delete. One worker at a time adds and removes the pods' rows, and
+ * `index.ts` then creates and deletes the pods.
+ */
 import { readClock } from '../../shared/data/clock.ts'
 import type { Queries } from '../../shared/data/database.ts'
 import { newWarmPodName } from '../../shared/data/ids.ts'
@@ -16,7 +19,7 @@ import type { Driver } from '../drivers/driver.ts'
 import { makeDemand } from './demand.ts'
 import { allowedStarts, type Plan, type PoolTarget, plan } from './plan.ts'
 
-/** Delay before a refused image is tried again. */
+/** Delay before an image that the cluster refused is tried again. */
 const refusalPauseMs = 30_000
 
 export type PoolDecision = Pick<Plan, 'remove' | 'resume'> & { added: WarmPod[] }
@@ -44,7 +47,7 @@ export class PoolDecider {
     this.pausedUntil.set(image, performance.now() + refusalPauseMs)
   }
 
-  /** Returns undefined if a different worker decides. */
+  /** Updates the pool's rows and returns the changes, or undefined if a different worker decides. */
   decide(): Promise<PoolDecision | undefined> {
     const { db, settings, isNewest } = this.worker
     return db.transaction(async (queries) => {
@@ -110,7 +113,10 @@ function reportSizes(
   }
 }
 
-/** A pod that was ready in the previous read and is now missing must have been claimed. */
+/**
+ * Measures the time since the last claim. A pod that was ready in the previous read and is now missing must
+ * have been claimed.
+ */
 function makeClaims() {
   let ready = new Set<string>()
   let claimedAt = Number.NEGATIVE_INFINITY

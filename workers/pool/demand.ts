@@ -1,5 +1,5 @@
 /**
- * Demand is the number of creates in the busiest 10 seconds of the last 15 minutes.
+ * Sizes each pool by demand, which is the number of creates in the busiest 10 seconds of the last 15 minutes.
  *
  * `bench/pool-simulation.ts` compares pool sizes on a day with 3,355 creates. A pool of size `1..16` serves
  * all of them with 79 pod-hours, whereas a pool with a fixed size of 4 needs 96 pod-hours.
@@ -33,7 +33,7 @@ export function makeDemand(db: Queries, pools: ReadonlyMap<string, PoolSize>) {
   }
 }
 
-/** IDs begin with a timestamp, so recent rows are found by ID. */
+/** Returns the demand for each image. IDs begin with a timestamp, so recent rows are found by ID. */
 async function readBusiest(db: Queries): Promise<Map<string, number>> {
   const { burstMs, memoryMs } = demandLimits
   const maxClockSkewMs = 60_000

@@ -53,7 +53,7 @@ export async function keepPool(worker: WarmPodsContext, signal: AbortSignal): Pr
     }
   }
 
-  /** Returns false if no pool is configured and no warm pod is left. */
+  /** Updates the pool. Returns false if no pool is configured and no warm pod is left. */
   async function updatePool(): Promise<boolean> {
     const rows = await findWarmPods(db)
     for (const { name, uid } of rows) if (uid && slotOwner.owns(name)) slots.prepare(name, { name, uid })

@@ -6,7 +6,7 @@ import { awaitFirstSlot } from '../pods/create-pod.ts'
 import { removePod } from '../pods/remove-pod.ts'
 
 /**
- * Continues where another worker stopped. Resolves when the pod can be claimed.
+ * Creates a warm pod, or continues where another worker stopped. Resolves when the pod can be claimed.
  * @throws {PodRefused} if the cluster refused the pod; the row has then been deleted
  */
 export async function makeWarmPod(worker: PodsContext, row: WarmPod, signal: AbortSignal): Promise<void> {
@@ -38,7 +38,7 @@ export async function makeWarmPod(worker: PodsContext, row: WarmPod, signal: Abo
 }
 
 /**
- * Deletes the row first, so that no create can claim a pod that is being deleted.
+ * Deletes a warm pod's row and then the pod, so that no create request can claim a pod that is being deleted.
  * @returns false if the row no longer exists
  */
 export async function discardWarmPod(

@@ -1,11 +1,14 @@
 import { type WarmPodRow as WarmPod, warmPodMs } from '../../shared/data/warm-pods.ts'
 
 export const poolLimits = {
-  /** Age at which a pod's replacement is started. Otherwise, pods of the same age would all expire at once. */
+  /**
+   * Age at which a warm pod's replacement is started. Pods of the same age would otherwise all expire at once
+   * and leave the pool empty.
+   */
   agingMs: 55 * 60_000,
-  /** Maximum number of pods that start at the same time: a share of all pods, between `min` and `max`. */
+  /** Maximum number of pods starting at the same time: a share of all warm pods, between `min` and `max`. */
   starts: { share: 1 / 4, min: 2, max: 16 },
-  /** How long a refill yields to pods that clients are waiting for, before it starts one pod anyway. */
+  /** How long a refill waits while clients wait for other pods. After that, it starts one pod anyway. */
   yieldMs: 10_000,
   /**
    * Time after a claim during which no pod is started, so that the claimed sandbox's first commands run fast.
@@ -73,7 +76,8 @@ function isGood(row: WarmPod, situation: Situation): boolean {
 }
 
 /**
- * Usually no warm pod is started while a sandbox waits for its pod.
+ * Returns how many warm pods may be starting at the same time: usually none while a sandbox waits for its
+ * pod.
  * @param size total size of all pools
  * @param waiting number of sandboxes whose pods are starting
  * @param yieldedMs how long the pools have already waited for these sandboxes

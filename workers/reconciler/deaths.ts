@@ -31,10 +31,16 @@ export function watchDeaths(worker: PodsContext): void {
   })
 }
 
-/** Maximum difference between the clocks of a node and of PostgreSQL over a sandbox's lifetime. */
+/**
+ * How much earlier than `expires_at` a pod may reach its deadline by PostgreSQL's clock, because the node's
+ * clock may differ.
+ */
 const maxClockSkewMs = 5_000
 
-/** Sandlot never sets a pod's deadline before `expires_at`, so an earlier deadline counts as a failure. */
+/**
+ * Returns why a sandbox is destroyed when its pod has died. Sandlot never sets a pod's deadline before
+ * `expires_at`, so a pod that reaches its deadline earlier counts as failed.
+ */
 export function destroyReasonOf(
   { reason, detail }: PodDeath,
   { expires_at }: Pick<SandboxRow, 'expires_at'>,

@@ -1,4 +1,4 @@
-/** Every statement uses an index and deletes a limited number of rows. */
+/** Deletes old rows. Every statement uses an index and deletes a limited number of rows. */
 import { encodeTime } from 'ulid'
 import { limits } from '../../shared/contract/limits.ts'
 import { readClock } from '../../shared/data/clock.ts'
@@ -9,9 +9,9 @@ import { forgetMetadata } from '../../shared/data/sandbox-writes.ts'
 import { foldSandboxes } from '../../shared/data/usage.ts'
 import type { Context } from '../../shared/platform/context.ts'
 
-/** Rows deleted per table and pass. */
+/** Maximum number of rows deleted per table and pass. */
 const deleteLimit = 2_000
-/** Sandboxes whose usage is merged into totals per pass. */
+/** Maximum number of sandboxes whose usage is merged into totals per pass. */
 const foldLimit = 200
 const dayMs = 24 * 60 * 60 * 1000
 

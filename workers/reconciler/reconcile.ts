@@ -25,7 +25,7 @@ import { discardWarmPod } from '../pool/make.ts'
 import { destroyReasonOf } from './deaths.ts'
 import { deleteExpiredRows } from './forget.ts'
 
-/** How long a new or destroyed row is left to its job before the reconciler acts. */
+/** How long the reconciler leaves a new or destroyed row to its job before it acts on the row itself. */
 const jobGraceMs = 5_000
 const maxConcurrentActions = 64
 /** How long a pass waits for its actions. The next pass skips actions that are still running. */
@@ -42,11 +42,11 @@ export type Action =
       missingPod?: string
     }
   | { kind: 'delete'; sandboxId: string }
-  /** The claimed pod is not labeled with the sandbox's ID yet. */
+  /** For a claimed pod that is not labeled with the sandbox's ID yet. */
   | { kind: 'assign'; sandboxId: string }
-  /** The claimed pod is dead or not listed, and no command has run in the pod. */
+  /** For a claimed pod that is dead or not listed and in which no command has run. */
   | { kind: 'replace'; sandboxId: string; missingPod: string }
-  /** A warm pod died before it was claimed. */
+  /** For a warm pod that died before it was claimed. */
   | { kind: 'discard'; pod: WarmPod }
   | { kind: 'delete stray'; pod: PodState }
 
@@ -65,7 +65,7 @@ export async function runReconciler(worker: ReconcilerContext, signal: AbortSign
   }
 }
 
-/** Fraction of the interval after which a pass is due. It is below 1, because timers are not exact. */
+/** Fraction of the interval after which the next pass is due. It is less than 1, as timers are not exact. */
 const dueShare = 0.9
 
 /**
@@ -99,7 +99,10 @@ async function reconcile(
   stopTimer()
 }
 
-/** @param pods undefined if the cluster is unreachable; expired sandboxes are ended even then */
+/**
+ * Returns the actions that make the cluster and the rows agree.
+ * @param pods undefined if the cluster is unreachable; expired sandboxes are ended even then
+ */
 export function planActions(
   rows: readonly SandboxRow[],
   pods: readonly PodState[] | undefined,
@@ -126,8 +129,8 @@ export function planActions(
 const missingPodOf = (action: Action) => ('missingPod' in action ? action.missingPod : undefined)
 
 /**
- * Removes actions for missing pods that are alive in this list. Without a list, removes all actions for
- * missing pods.
+ * Removes actions for missing pods that turn out to be alive. Removes all actions for missing pods if `pods`
+ * is undefined.
  */
 export function omitFoundPods(actions: readonly Action[], pods: readonly PodState[] | undefined): Action[] {
   const living = pods && new Set(pods.filter(({ death }) => !death).map(({ name }) => name))
@@ -167,8 +170,8 @@ function decideRow(
 }
 
 /**
- * Records this worker's own activity first, because the worker may have been frozen. Plans nothing while other
- * workers' recorded activity may be out of date.
+ * Plans the end of idle sandboxes. Records this worker's own activity first, because the worker may have been
+ * frozen. Plans nothing while other workers' recorded activity may be out of date.
  */
 async function planIdle({ db, activity }: ReconcilerContext): Promise<Action[]> {
   await activity.record(db)
@@ -218,7 +221,7 @@ function makeActionRunner(worker: PodsContext): (actions: Action[]) => Promise<v
   }
 }
 
-/** Every action first reads its row again. */
+/** Applies an action. Each action first reads its row again, because the row may have changed. */
 async function applyAction(worker: PodsContext, action: Action): Promise<void> {
   switch (action.kind) {
     case 'create':

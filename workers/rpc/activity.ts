@@ -10,7 +10,7 @@ import { OpenCounts } from '../../shared/lib/open-counts.ts'
 import type { Context } from '../../shared/platform/context.ts'
 
 const retryMs = 1_000
-/** After a PostgreSQL outage, all workers have recorded the sandboxes that they are using within this time. */
+/** Time after a PostgreSQL outage by which all workers have recorded the sandboxes that they are using. */
 const steadyMs = 20_000
 
 export class Activity {
@@ -23,7 +23,7 @@ export class Activity {
     this.now = now
   }
 
-  /** The caller must call the returned function once, at the end of the use. */
+  /** Marks a sandbox as in use. The caller must call the returned function once, at the end of the use. */
   begin(sandboxId: string): () => void {
     return this.uses.begin(sandboxId)
   }

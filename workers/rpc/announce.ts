@@ -51,7 +51,10 @@ export async function announce({ id, redis, driver, log, settings }: Announced, 
   await withTimeout(firstMs, first.promise)
 
   return {
-    /** The draining worker remains registered, so that its commands do not count as lost. */
+    /**
+     * Announces that the worker is draining. It remains registered, so that its commands do not count as
+     * lost.
+     */
     async drain() {
       isDraining = true
       await register()

@@ -2,13 +2,13 @@ import type { Readable, Writable } from 'node:stream'
 import { untilAny } from '../../shared/lib/until-any.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 
-/** Resolves when the stream can accept more data or is closed. */
+/** Writes to a stream. Resolves when the stream can accept more data or is closed. */
 export async function write(out: Writable, text: string | Buffer): Promise<void> {
   if (out.destroyed || out.write(text)) return
   await untilAny(out, ['drain', 'close'])
 }
 
-/** If the caller stops early, the connection stays open for an error response. */
+/** Iterates over a request body. If the loop ends early, the connection stays open for an error response. */
 export const bytesOfBody = (body: Readable): AsyncIterable<Buffer> =>
   body.iterator({ destroyOnReturn: false })
 
@@ -19,7 +19,7 @@ interface ByteRange {
 
 /**
  * Parses a Range header (RFC 9110): `bytes=a-b`, `bytes=a-` or `bytes=-n`. `to` is exclusive.
- * @returns undefined, meaning all bytes, if there is no header, or if it specifies a different unit or
+ * @returns undefined, meaning all bytes, if there is no header, or if the header has a different unit or
  *   several ranges, which servers are allowed to ignore
  * @throws {Problem} `invalid_request` or `range_not_satisfiable`
  */

@@ -9,7 +9,10 @@ import {
   type Streams,
 } from '../../shared/rpc/calls.ts'
 
-/** Resolves with false if the API has disconnected, or may consider this worker lost after a stall. */
+/**
+ * Whether the API is still waiting for the response. Resolves with false if the API has disconnected, or may
+ * consider this worker lost after a stall.
+ */
 export type IsAwaited = () => Promise<boolean>
 
 export interface Wire {
@@ -17,7 +20,7 @@ export interface Wire {
   response: ServerResponse
   signal: AbortSignal
   isAwaited: IsAwaited
-  /** Aborts when the worker starts to drain. A call that does not end by itself must then end. */
+  /** Aborts when the worker starts to drain. A call that would not end by itself must then end. */
   draining: AbortSignal
   /** Memory reserved for the request body and for a stream's buffers, until the response has been sent. */
   held: Reservation
@@ -29,7 +32,10 @@ export type CallHandler<N extends CallName, Worker> = (
   wire: Wire,
 ) => Promise<Calls[N]['result']>
 
-/** Resolves with the response if it is JSON. @throws {Problem} for the client */
+/**
+ * Handles an RPC with a streamed response. If the response is JSON instead, resolves with it.
+ * @throws {Problem} for the client
+ */
 export type StreamHandler<N extends StreamCallName, Worker> = (
   args: Streams[N]['args'],
   worker: Worker,
@@ -43,13 +49,13 @@ export type CallHandlers<Worker> = { [N in CallName]: CallHandler<N, Worker> } &
 /** A WebSocket that a handler has accepted. Exactly one of `serve` and `abandon` is called. */
 export interface Opened {
   serve(socket: WebSocket): void
-  /** Called if the client has disconnected or its handshake was invalid. */
+  /** Called instead of `serve` if the client has disconnected or its handshake was invalid. */
   abandon?(): void
 }
 
-/** By path. @throws {Problem} if the connection is refused */
+/** WebSocket handlers, by path. @throws {Problem} if the connection is refused */
 export type SocketHandlers<Worker> = Record<string, (worker: Worker, args: never) => Promise<Opened>>
 
-/** The arguments are in a header, because the body contains the client's data. */
+/** Reads an RPC's arguments from a header, because the body contains the client's data. */
 export const argsOf = (request: IncomingMessage): unknown =>
   JSON.parse(Buffer.from(String(request.headers[argsHeader]), 'base64url').toString('utf8'))

@@ -9,10 +9,10 @@ export const eventHeaders = {
 
 const keepAliveMs = 10_000
 export const comment = ':\n\n'
-/** A batch of events is written at this size, which is roughly that of the largest item in an output log. */
+/** Length at which a batch of events is written; about the length of the largest item in an output log. */
 export const maxBatchLength = 32 * 1024
 
-/** Writes a comment every 10 s. @returns a function that stops the comments */
+/** Writes a comment every 10 s to keep the connection open. @returns a function that stops the comments */
 export function keepAlive(out: Writable): () => void {
   const timer = setInterval(() => out.write(comment), keepAliveMs)
   return () => clearInterval(timer)

@@ -1,7 +1,10 @@
 import { isOutage, Problem, unavailable } from '../../shared/platform/problem.ts'
 import { type CallProblem, execElsewhere } from '../../shared/rpc/calls.ts'
 
-/** The command with this Idempotency-Key is running on a different worker. The API then calls that worker. */
+/**
+ * Thrown if a command with the same Idempotency-Key is running on a different worker. The API then calls that
+ * worker.
+ */
 export class ExecElsewhere extends Error {
   readonly code = execElsewhere
   readonly known: { id: string; workerId: string }
@@ -12,7 +15,7 @@ export class ExecElsewhere extends Error {
   }
 }
 
-/** Omits the message of an internal error. */
+/** Converts an error to an error response. Omits the message of an internal error. */
 export function problemOf(error: unknown): { status: number; body: CallProblem } {
   if (error instanceof ExecElsewhere) {
     const members = { exec_id: error.known.id, worker_id: error.known.workerId }

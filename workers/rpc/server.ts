@@ -30,7 +30,7 @@ import { isAttachment, takeWebSocket } from './websockets.ts'
 
 const handshakeMs = 5_000
 
-/** A listener for RPCs. {@link CallServer} handles the requests. */
+/** Opens a listener for RPCs. {@link CallServer} handles the requests. */
 export function openChannel(workerId: string, secrets: readonly string[]) {
   const options = {
     ...acceptCallsTo(workerId, secrets),
@@ -117,7 +117,7 @@ export class CallServer<Worker extends ServerContext> {
     if (!limitRequest(request, response)) return
     const name = this.nameOf(request)
     if (!name || !this.worker || (this.draining.signal.aborted && !aboutCommands.has(name))) {
-      refuse(response, unavailable('This worker does not accept requests at the moment. Try again.'))
+      refuse(response, unavailable('This worker is not accepting requests at the moment. Try again.'))
       return
     }
     const held = holdCall(this.worker, request, response)
@@ -132,7 +132,7 @@ export class CallServer<Worker extends ServerContext> {
   }
 }
 
-/** If the account exceeds a limit, sends an error response and returns undefined. */
+/** Reserves memory for an RPC. If a limit is exceeded, sends an error response and returns undefined. */
 function holdCall(
   { memoryBudget }: ServerContext,
   { url = '', headers }: IncomingMessage,
@@ -162,7 +162,7 @@ const passive = new Set<HandlerName>(['getExec', 'runningPids'])
 
 const aboutCommands = new Set<HandlerName>(['getExec', 'stopExec', 'followExec', 'writeStdin', 'readOutput'])
 
-/** If an error occurs after the response has begun, closes the connection. */
+/** Handles an RPC. If an error occurs after the response has begun, closes the connection. */
 async function answer<Worker extends ServerContext>(
   worker: Worker,
   name: HandlerName,

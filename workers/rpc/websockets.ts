@@ -18,7 +18,7 @@ const maxFragments = 8
 const maxBufferedReads = 256
 /** Maximum read from a TLS socket. Each fragment of a message can keep an entire read in memory. */
 const readBytes = 16 * 1024
-/** Memory of a read besides its content. */
+/** Memory that a read takes up in addition to its content. */
 const readOverheadBytes = 512
 /** Maximum amount of data that Node and ws can have buffered when a socket is paused. */
 const pausedBytes = 64 * 1024

@@ -12,7 +12,10 @@ interface Row extends Record<string, unknown> {
   has_key: boolean
 }
 
-/** Clients receive a result slightly after the command has ended. Sandboxes use the machine's clock. */
+/**
+ * Tolerated delay, because clients receive a result slightly after the command has ended. Sandboxes use the
+ * machine's clock.
+ */
 const slackMs = 1_000
 /** Maximum time between a command's start and the crash that loses its row, in milliseconds. */
 const crashMs = 30_000
@@ -79,6 +82,7 @@ function checkReported(
 }
 
 /**
+ * Whether PostgreSQL crashed so soon after an exit status was reported that the status may be lost.
  * PostgreSQL's WAL writer flushes within 0.6 s, except during a freeze. A frozen connection can delay the
  * client further.
  */

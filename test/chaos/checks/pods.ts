@@ -4,7 +4,7 @@ import type { Stage } from '../stage.ts'
 /** Time for the workers to reconcile pods and rows, in milliseconds. */
 const reconcileMs = 60_000
 
-/** Every pod must have an active row, and every active row must have a pod. */
+/** Checks that every pod has an active row, and every active row has a pod. */
 export async function checkPods({ world, driver }: Stage, recorder: Recorder): Promise<void> {
   let rows: unknown
   let pods: unknown

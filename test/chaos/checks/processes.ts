@@ -1,4 +1,4 @@
-/** Processes must serve requests again after the faults, and must not have grown. */
+/** Checks that processes serve requests again after the faults, and have not grown. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { memoryOf } from '../../support/memory.ts'
 import { descriptorsOf } from '../../support/raw.ts'
@@ -48,7 +48,7 @@ const moreDescriptors = 60
 const moreMemory = 256 * 1024 * 1024
 const quietMs = 45_000
 
-/** Waits up to 45 s, because idle connections and slots are closed gradually. */
+/** Waits up to 45 s for sizes to return to normal. Idle connections and slots are closed gradually. */
 export async function checkSizes({ instances }: Stage, recorder: Recorder): Promise<Size[]> {
   const end = performance.now() + quietMs
   while (!instances.every(isSmall) && performance.now() < end) await sleep(500)

@@ -1,4 +1,4 @@
-/** Removes objects of `npm run cluster`, until an operator restores them. */
+/** Removes objects that `npm run cluster` created, until an operator restores them. */
 import { renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import {

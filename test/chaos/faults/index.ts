@@ -18,7 +18,7 @@ const plans: Record<FaultName, Plan> = {
   ...clusterFaults,
 }
 
-/** With more concurrent faults, hardly any request succeeds. */
+/** Maximum number of concurrent faults. With more, hardly any request succeeds. */
 const maxConcurrentFaults = 5
 
 interface FaultCount {
@@ -27,7 +27,7 @@ interface FaultCount {
 }
 
 /**
- * Resolves when the last fault is over.
+ * Applies the faults. Resolves when the last fault is over.
  * @param shouldContinue called before each fault
  */
 export async function doFaults(

@@ -11,7 +11,10 @@ const tables = ['account', 'api_key', 'sandbox', 'exec', 'warm_pod'] as const
 const undoMs = 60_000
 const migrateMs = 180_000
 
-/** Other faults may break the connection that holds the lock, or hold the lock themselves. */
+/**
+ * Whether other faults can cause the error: they may break the connection that holds the lock, or hold the
+ * lock themselves.
+ */
 const isBroken = (error: unknown) => !/syntax|does not exist|permission/.test(String(error))
 
 const hold =
@@ -29,7 +32,7 @@ const hold =
         }),
   })
 
-/** Retries, because other faults can make PostgreSQL unavailable or read-only. */
+/** Retries an action, because other faults can make PostgreSQL unavailable or read-only. */
 const untilDone = (act: () => Promise<unknown>, withinMs = undoMs) =>
   waitFor(() => act().then(() => true), withinMs)
 

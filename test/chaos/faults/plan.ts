@@ -15,10 +15,10 @@ interface FaultAction {
   act(): Promise<unknown>
 }
 
-/** Returns undefined if the fault has no target now. */
+/** Plans a fault. Returns undefined if the fault currently has no target. */
 export type Plan = (scene: Scene, fault: Fault) => FaultAction | undefined
 
-/** A fault of one target that begins, lasts for the scheduled time, and is then undone. */
+/** A fault that affects one target for the scheduled time and is then undone. */
 export const during =
   (
     target: string,

@@ -1,10 +1,10 @@
-/** Faults of API and worker processes: SIGKILL, freeze, SIGTERM, wrong clock. */
+/** Faults that affect API and worker processes: SIGKILL, freeze, SIGTERM, wrong clock. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Instance } from '../stage.ts'
 import { chosen, during, type Plan } from './plan.ts'
 
 const minuteMs = 60_000
-/** Exceeds the 20 s drain after SIGTERM. */
+/** Maximum time to stop a process. It exceeds the 20 s drain after SIGTERM. */
 const stopMs = 40_000
 
 /** Approximate start time in milliseconds. */

@@ -1,4 +1,4 @@
-/** Faults of PostgreSQL and Redis: kills, freezes, lost data, full memory or disk, clock steps. */
+/** Faults that affect PostgreSQL and Redis: kills, freezes, lost data, full memory or disk, clock steps. */
 import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -92,9 +92,9 @@ export const serviceFaults = {
   }),
 } satisfies Record<string, Plan>
 
-/** Exceeds the job lock and the liveness timeout of a worker. */
+/** Maximum step of Redis' clock. It exceeds the job lock and the liveness timeout of a worker. */
 const stepMs = 60_000
-/** Shorter than most TTLs. */
+/** Maximum step of PostgreSQL's clock. It is shorter than most TTLs. */
 const leapMs = 20_000
 const failMs = 30_000
 

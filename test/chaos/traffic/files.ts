@@ -1,4 +1,4 @@
-/** Files must be written completely or not at all. */
+/** Checks that files are written completely or not at all. */
 import { createHash } from 'node:crypto'
 import { between } from '../random.ts'
 import { attempt } from '../recorder.ts'

@@ -1,4 +1,4 @@
-/** Creates and deletes secrets. Their values must be redacted. */
+/** Creates and deletes secrets, and checks that their values are redacted. */
 import { run } from './commands.ts'
 import { type Lane, newCommand, newToken, recordsStart, send } from './lane.ts'
 

@@ -9,7 +9,7 @@ import { anyApi, checkResult, type Lane, newCommand, recordsStart, short, timeou
 
 const resumeTimes = 8
 
-/** Resumes after the last event when the connection breaks. */
+/** Streams a command's events. When the connection breaks, resumes after the last event. */
 export async function streamed(lane: Lane): Promise<void> {
   const lines = between(lane.random, 1, 20)
   const entry = newCommand(lane, 'streamed', { exitCode: 7, stdout: '', stderr: '' })

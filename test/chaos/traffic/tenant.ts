@@ -26,7 +26,7 @@ const works: { weight: number; work: (lane: Lane) => Promise<void> }[] = [
   { weight: 1, work: lists },
 ]
 
-/** One more than the quota, so that some creates are rejected. */
+/** Number of clients, which exceeds the quota by one, so that some creates are rejected. */
 const clients = cap + 1
 const lanesOfSandbox = 2
 /** Milliseconds in which a command may still start after its request failed. */
@@ -42,7 +42,7 @@ interface TenantOptions {
   isOver: () => boolean
 }
 
-/** Continues until `isOver`. Resolves when every sandbox has been inspected and destroyed. */
+/** Runs a tenant's clients until `isOver`. Resolves when every sandbox has been inspected and destroyed. */
 export async function runTenant(options: TenantOptions): Promise<void> {
   const tenant = new Tenant(options)
   const cleaning = tenant.cleanUpRepeatedly()
@@ -150,7 +150,7 @@ class Tenant {
     this.options.recorder.wrong('a sandbox could not be destroyed', { sandbox: sandbox.id }, [sandbox.id])
   }
 
-  /** Uses a connection without faults. @returns undefined if the sandbox has ended */
+  /** Reads the file `ran` over a connection without faults. @returns undefined if the sandbox has ended */
   private async readRan({ id }: SandboxEntry): Promise<Map<string, number[]> | undefined> {
     const { driver } = this.options.stage
     for (let tried = 0; tried < 3; tried++) {

@@ -104,7 +104,7 @@ export function describePods(contract: Contract): void {
     })
 
     describe('without a sandbox', () => {
-      test('assigning a warm pod to a sandbox can be repeated, and the pod keeps its processes', async () => {
+      test('a warm pod can be assigned to a sandbox twice and keeps its processes', async () => {
         const warm = await createWarmPod()
         expect(await find(warm)).toEqual({ ...warm, sandboxId: undefined, death: undefined })
         const waiting = await driver.start(warm, shell('read -r word; echo "$word"'))

@@ -153,7 +153,7 @@ const otherEnds = [
 
 const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
 
-/** Memory of this process in bytes, including unread buffers. */
+/** Returns this process's memory in bytes, including unread buffers. */
 function memory(): number {
   const { heapUsed, external } = process.memoryUsage()
   return heapUsed + external

@@ -116,7 +116,7 @@ export function describeTerminals(contract: Contract): void {
       }, 20_000)
     })
 
-    test('a terminal delivers long output completely and in order before the exit status', async () => {
+    test('a terminal delivers all of a long output, in order, before the exit status', async () => {
       const { process, screen } = await startOn(
         'i=0; while [ $i -lt 20000 ]; do i=$((i+1)); echo "line $i"; done',
       )

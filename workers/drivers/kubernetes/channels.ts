@@ -1,7 +1,8 @@
 /**
  * Kubernetes' WebSocket protocol for a pod's streams. The first byte of each message is its channel number.
  *
- * The client library's stream classes buffer output without limit, and never end when the connection breaks.
+ * Replaces the client library's stream classes, which buffer output without limit and never end when the
+ * connection breaks.
  */
 import { Writable } from 'node:stream'
 import type WebSocket from 'ws'
@@ -16,7 +17,7 @@ import { type ClusterConnection, driverUnavailable, type Failure, readStatus } f
 const bufferBytes = 256 * 1024
 const frameBytes = 64 * 1024
 const inputChannel = 0
-/** Limit per pod. Every write by a program in the pod arrives as a frame. */
+/** Limits the frames received from each pod. Every write by a program in the pod is a separate frame. */
 const frameLimit = new TokenBuckets({ perSecond: 10_000, burst: 10_000 })
 
 export interface Protocol {
@@ -36,7 +37,10 @@ export interface PodProcess extends Process {
   abandon(why: string): void
 }
 
-/** Resolves when the API server has accepted the connection. @throws {PodGone} if the pod does not exist */
+/**
+ * Opens a WebSocket to a pod. Resolves when the API server has accepted the connection.
+ * @throws {PodGone} if the pod does not exist
+ */
 export async function openChannels(
   connection: ClusterConnection,
   { namespace, pod, subresource }: { namespace: string; pod: string; subresource: string },
@@ -138,7 +142,10 @@ function attach(socket: WebSocket, protocol: Protocol, pingEveryMs: number): Pod
   }
 }
 
-/** Each write completes when its bytes have left this process, so that a slow reader blocks the writer. */
+/**
+ * Returns the stdin of a process in a pod. A write completes only when its bytes have been sent, so that a
+ * slow reader in the pod blocks the writer.
+ */
 function input(socket: WebSocket, protocol: Protocol, wrote: (bytes: number) => void): Writable {
   const send = (chunk: Buffer, done: (error?: Error | null) => void) => {
     const part = chunk.subarray(0, frameBytes)

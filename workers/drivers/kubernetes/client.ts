@@ -49,7 +49,10 @@ export class ClusterConnection extends KubeConfig {
     return connection
   }
 
-  /** Every generated client and every watch calls this method before a request. */
+  /**
+   * Adds the credential, the connection pool and a timeout to a request. The client library calls this method
+   * before every request.
+   */
   override async applySecurityAuthentication(request: RequestContext): Promise<void> {
     const options: RequestOptions = {}
     await this.applyToHTTPSOptions(options)
@@ -68,7 +71,10 @@ export class ClusterConnection extends KubeConfig {
     await this.#pool?.destroy()
   }
 
-  /** Returns false if the kubeconfig is unchanged, is unreadable, or belongs to a different cluster. */
+  /**
+   * Rereads the kubeconfig. Returns false if the file is unchanged or unreadable, or belongs to a different
+   * cluster.
+   */
   async reload(): Promise<boolean> {
     const text = this.#path && (await readFile(this.#path, 'utf8').catch(() => undefined))
     if (!text || text === this.#text) return false
@@ -86,7 +92,7 @@ export class ClusterConnection extends KubeConfig {
     return true
   }
 
-  /** Returns undefined if the credential is not a token or never expires. */
+  /** Returns when the credential expires, or undefined if it is not a token or never expires. */
   readExpiry(): Date | undefined {
     const [, payload] = this.getCurrentUser()?.token?.split('.') ?? []
     if (!payload) return undefined
@@ -129,7 +135,10 @@ export interface Failure {
   message: string
 }
 
-/** The client library's own error messages would expose request headers. */
+/**
+ * Reads the code, reason and message of a failed request. The client library's own error message would expose
+ * request headers.
+ */
 export function readFailure(error: unknown): Failure {
   if (error instanceof ApiException) return { code: error.code, ...readStatus(error.body, error.code) }
   const { cause, name, message, statusCode } = error as Error & { statusCode?: number; cause?: Error }
@@ -137,7 +146,7 @@ export function readFailure(error: unknown): Failure {
   return { code: statusCode, reason: '', message: cause?.message || message || String(error) }
 }
 
-/** Reads a Kubernetes Status object. Any other text becomes the message. */
+/** Reads the reason and message in a Kubernetes Status object. Any other text becomes the message. */
 export function readStatus(body: unknown, code: number): Omit<Failure, 'code'> {
   let status = body
   if (typeof body === 'string') {

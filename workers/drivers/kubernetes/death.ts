@@ -1,6 +1,6 @@
 /**
- * Finds the reason for a pod's death. A pod's status has four places for the reason, which can contradict
- * each other, so the most specific place is checked first.
+ * Finds the reason for a pod's death. A pod's status can state the reason in four places, which may
+ * contradict each other, so the most specific place is checked first.
  */
 import type { V1ContainerStatus, V1Pod } from '@kubernetes/client-node'
 import type { PodDeath } from '../driver.ts'
@@ -43,7 +43,7 @@ function podReason(pod: V1Pod): PodDeath | undefined {
   return failed(reason)
 }
 
-/** The cluster itself has terminated the pod, for example by eviction or preemption. */
+/** Returns the reason if the cluster itself has terminated the pod, for example by eviction or preemption. */
 function disruption(pod: V1Pod): PodDeath | undefined {
   const target = pod.status?.conditions?.find(({ type }) => type === 'DisruptionTarget')
   if (target?.status !== 'True') return
@@ -63,7 +63,10 @@ function outOfMemory(container?: V1ContainerStatus): PodDeath | undefined {
   if (container?.state?.terminated?.reason === 'OOMKilled') return failed('OOMKilled')
 }
 
-/** A container restarts only if the pod was changed, and a restart ends the sandbox's processes. */
+/**
+ * Reports a restarted container as a death, because the restart has ended the sandbox's processes. A
+ * container restarts only if the pod was changed.
+ */
 function restart(container?: V1ContainerStatus): PodDeath | undefined {
   if (container?.restartCount) return failed(`Changed: its container was restarted from ${container.image}`)
 }
@@ -94,7 +97,10 @@ const fatalReasons = new Set([
   'RunContainerError',
 ])
 
-/** Kubernetes would retry these failures forever, but a client is waiting. */
+/**
+ * Reports a container that fails to start. Kubernetes would retry forever, but a client is waiting for the
+ * sandbox.
+ */
 function neverStarts(container?: V1ContainerStatus): PodDeath | undefined {
   const waiting = container?.state?.waiting
   if (waiting?.reason && fatalReasons.has(waiting.reason)) {

@@ -22,8 +22,8 @@ const execProtocol = (
 })
 
 /**
- * The protocol for processes without a terminal, and the first version that can close stdin separately.
- * Kubernetes supports it since version 1.30.
+ * The protocol for processes without a terminal. It is the first version that can close stdin separately, and
+ * requires Kubernetes 1.30.
  *
  * The API server reports success even if a connection ended without a status (kubernetes#137404). A process
  * that must prove its success has to exit with a code other than 0.
@@ -43,13 +43,14 @@ const unprovenSuccess = 'its exit code did not arrive; the connection may have b
  * The protocol for processes with a terminal. The API server forwards this version unchanged, so each status
  * comes from the container runtime itself.
  *
- * This version cannot close stdin, but a terminal needs no EOF.
+ * This version cannot close stdin. On a terminal, Ctrl-D signals EOF instead.
  */
 const terminalProtocol = execProtocol('v4.channel.k8s.io', readExit, (_, done) => done())
 
 /**
- * With `iutf8`, a backspace erases a complete UTF-8 character. A `stty` that does not support `iutf8` rejects
- * all of its arguments, so `stty` then runs again without `iutf8`.
+ * Returns the shell command that sets the terminal's size and `iutf8`, which makes a backspace erase a
+ * complete UTF-8 character. A `stty` that does not support `iutf8` rejects all of its arguments, so `stty`
+ * then runs again without `iutf8`.
  */
 const setTerminal = ({ rows, columns }: TerminalSize): string => {
   const size = `rows ${rows} cols ${columns} 2>/dev/null`
@@ -57,8 +58,8 @@ const setTerminal = ({ rows, columns }: TerminalSize): string => {
 }
 
 /**
- * Unsets the API server's address, which the kubelet adds to every container. `exec` keeps the pid, so that
- * the process leads its own process group.
+ * Returns a command that unsets the API server's address, which the kubelet adds to every container, and then
+ * runs `argv`. `exec` keeps the pid, so that the process leads its own process group.
  */
 export const wrap = (argv: readonly string[], { tty }: StartOptions = {}): string[] => [
   '/bin/sh',
@@ -71,8 +72,8 @@ export const wrap = (argv: readonly string[], { tty }: StartOptions = {}): strin
 ]
 
 /**
- * If the container is not running, a process without a terminal ends as `lost` with the cluster's message,
- * and the start of a process with a terminal rejects.
+ * Starts a process in a pod. If the container is not running, a process without a terminal ends as `lost`
+ * with the cluster's message, whereas starting a process with a terminal rejects.
  *
  * Known behavior of containerd 1.6 and the kubelet, and how to avoid it:
  * - The exit of a process with more than 128 KiB of unread input is never reported (`kubectl exec` hangs

@@ -55,7 +55,10 @@ export function follow<Item extends KubernetesObject>(followed: FollowedKind<Ite
   return () => isLive
 }
 
-/** @returns the version to resume from, or '' if the watch cannot be resumed */
+/**
+ * Watches the objects until the connection ends.
+ * @returns the version to resume from, or '' if the watch cannot be resumed
+ */
 async function listen<Item extends KubernetesObject>(
   { connection, path, query, take, signal }: FollowedKind<Item>,
   from: string,

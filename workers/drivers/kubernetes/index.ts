@@ -47,7 +47,7 @@ export class KubernetesDriver implements Driver {
   private isClosed = false
 
   /**
-   * An unreachable cluster is not an error, so that a worker can start before the cluster does.
+   * Does not fail if the cluster is unreachable, so that a worker can start before the cluster does.
    * @throws {SettingsError} if the kubeconfig is missing or cannot be used
    */
   constructor({ settings, installationId, log }: DriverOptions) {

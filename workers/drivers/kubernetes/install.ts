@@ -1,6 +1,6 @@
 /**
- * `npm run cluster` requires an administrator's kubeconfig, and writes a kubeconfig that is limited to the
- * workers' role. Run it again at any time to repair the setup or renew the credential.
+ * Implements `npm run cluster`, which requires an administrator's kubeconfig and writes a kubeconfig that is
+ * limited to the workers' role. Running the command again repairs the setup and renews the credential.
  */
 import { readFileSync } from 'node:fs'
 import { mkdir, rename, writeFile } from 'node:fs/promises'
@@ -28,10 +28,13 @@ export interface ClusterOptions {
   report?: (line: string) => void
 }
 
-/** A cluster may grant a shorter lifetime. To revoke a leaked kubeconfig, delete the service account. */
+/**
+ * Requested lifetime of the workers' token. The cluster may grant a shorter lifetime. To revoke a leaked
+ * kubeconfig, delete the service account.
+ */
 const tokenSeconds = 365 * 24 * 3600
 
-/** Creates missing objects and corrects those that differ. Returns a kubeconfig for the workers. */
+/** Creates the cluster's missing objects and corrects changed ones. Returns a kubeconfig for the workers. */
 export async function installCluster(
   options: ClusterOptions,
 ): Promise<{ kubeconfig: string; expires: Date }> {
@@ -70,7 +73,10 @@ async function mintKubeconfig(admin: ClusterConnection, namespace: string) {
   return { kubeconfig: config.exportConfig(), expires: status!.expirationTimestamp! }
 }
 
-/** The network policy's rules for private ranges do not cover a cluster's public addresses. */
+/**
+ * Returns the cluster's own public addresses. The network policy must block them explicitly, because its
+ * other rules cover only private ranges.
+ */
 async function findPublicRanges(
   connection: ClusterConnection,
   report: (line: string) => void,
@@ -108,7 +114,7 @@ async function findPublicRanges(
   return [...ranges]
 }
 
-/** Returns an empty list for a host name or a range that is blocked anyway. */
+/** Returns the address as a CIDR range, or an empty list for host names and ranges blocked anyway. */
 function toPublicRange(text: string): string[] {
   const [address, length] = text.split('/') as [string, string?]
   if (!ipaddr.isValid(address)) return []
@@ -178,7 +184,7 @@ export async function findGaps(kubeconfig: string, pids: number): Promise<string
   }
 }
 
-/** Replaces the old file only after the new one is complete. */
+/** Writes a file. The old file is replaced only once the new one is complete. */
 async function writeAtomically(path: string, text: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true })
   await writeFile(`${path}.new`, text, { mode: 0o600, flush: true })

@@ -16,10 +16,10 @@ export interface Difference {
 export type Right = { group: string; resource: string; verb: string }
 
 /**
- * Returns the ways in which the network policies allow more than they should.
- * @param make returns the expected policy for a cluster with these public addresses
- * @param pod as the cluster would accept it, including the labels that policies select
- * @param allowed the operator's own policies, which are not checked
+ * Returns the ways in which the cluster's network policies allow more traffic than they should.
+ * @param make returns the expected policy for a cluster with the given public addresses
+ * @param pod a sandbox pod as the cluster would accept it, including the labels that policies select
+ * @param allowed names of the operator's own policies, which are not checked
  */
 export function comparePolicies(
   found: readonly V1NetworkPolicy[],
@@ -61,7 +61,10 @@ function findGap({ spec: found }: V1NetworkPolicy, { spec: made }: V1NetworkPoli
     return 'allows sandboxes to reach addresses that must be blocked'
 }
 
-/** A rule without peers allows all addresses, and a peer without an IP block allows pods. */
+/**
+ * Whether an egress rule allows no more than the expected rules do. A rule without peers allows all
+ * addresses, and a peer without an IP block allows pods.
+ */
 const isWithin = ({ to }: V1NetworkPolicyEgressRule, made: readonly V1NetworkPolicyEgressRule[]) =>
   (to ?? []).length > 0 &&
   to!.every(({ ipBlock }) =>
@@ -74,12 +77,15 @@ const isWithin = ({ to }: V1NetworkPolicyEgressRule, made: readonly V1NetworkPol
       ),
   )
 
-/** A policy without rules only denies connections. */
+/** Whether a policy allows any connections. A policy without rules only denies connections. */
 const opens = ({ spec: { policyTypes = [], ingress = [], egress = [] } = {} }: V1NetworkPolicy) =>
   (ingress.length > 0 && policyTypes.includes('Ingress')) ||
   (egress.length > 0 && policyTypes.includes('Egress'))
 
-/** A selector on the sandbox label counts as a match, because the trial pod has no sandbox's label. */
+/**
+ * Whether a policy's selector may match a sandbox pod. A selector on the sandbox label counts as a match,
+ * because the trial pod does not have that label.
+ */
 function mayApply({ matchLabels = {}, matchExpressions = [] }: V1LabelSelector = {}, pod: V1Pod): boolean {
   const labels = pod.metadata?.labels ?? {}
   const all = [

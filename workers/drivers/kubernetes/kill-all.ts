@@ -4,18 +4,16 @@ import { DriverUnavailable, PodExhausted, type Process } from '../driver.ts'
 import { usedUpBy } from '../exhausted.ts'
 
 const roundsMs = 10_000
-/** Killed processes take a moment to disappear, so several rounds are needed. */
+/** Maximum number of rounds. Killed processes take a moment to disappear, so several rounds are needed. */
 const maxRounds = 100
 
 /**
- * The script starts no process, and container runtimes start the script's shell even if the pod has reached
- * its process limit.
+ * Kills all processes in a pod except process 1 and the next oldest process, which keep the pod running. The
+ * script starts no process, and container runtimes start its shell even if the pod has reached its process
+ * limit.
  *
- * Process 1 and the next oldest process keep the pod running, so the script spares them. One signal stops all
- * other processes at the same moment, so none of them can fork.
- *
- * The kernel sends SIGHUP and SIGCONT to stopped processes in orphaned groups, so each round stops all of
- * them again.
+ * One signal stops all other processes at the same moment, so that none of them can fork. The kernel sends
+ * SIGHUP and SIGCONT to stopped processes in orphaned groups, so each round stops all of them again.
  */
 export const killAllArgv = [
   '/bin/sh',
@@ -28,7 +26,10 @@ for p in [0-9]*; do case $p in 1|$$|$main) ;; *) left=yes; kill -KILL "$p" 2>/de
 kill -CONT "$main"; echo done; read -r _`,
 ]
 
-/** @throws {DriverUnavailable} if the script did not report completion */
+/**
+ * Waits until the script in {@link killAllArgv} reports completion, and then closes it.
+ * @throws {DriverUnavailable} if the script did not report completion
+ */
 export async function killAllProcesses(process: Process): Promise<void> {
   for (const stream of [process.stdin, process.stdout, process.stderr]) stream.on('error', () => {})
   process.stderr.resume()

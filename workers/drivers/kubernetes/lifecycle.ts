@@ -18,11 +18,11 @@ export interface Cluster {
   setup: Setup
   watch: PodWatch
   log: Logger
-  /** Pods in which {@link awaitReady} tries to run a command. */
+  /** Names of the pods in which {@link awaitReady} is trying to run a command. */
   polled: Set<string>
 }
 
-/** Time after which a deletion is forced. The kubelet of a lost node never confirms a deletion. */
+/** Time after which a deletion is forced, because the kubelet of a lost node never confirms it. */
 const forceAfterMs = 20_000
 const deleteMs = 30_000
 const readIntervalMs = 1_000
@@ -55,7 +55,10 @@ export async function createClusterPod(cluster: Cluster, request: PodRequest): P
   return presentPod(found)
 }
 
-/** Changes only fields that the API server allows to be changed, and no label that a policy selects by. */
+/**
+ * Assigns a warm pod to a sandbox. Changes only fields that the API server allows to be changed, and no label
+ * that a network policy selects by.
+ */
 export async function assignClusterPod(
   cluster: Cluster,
   { name, uid }: PodName,
@@ -79,7 +82,7 @@ export async function assignClusterPod(
 }
 
 /**
- * An exec can succeed long before the kubelet reports the pod as Ready.
+ * Waits until a command can run in the pod, which may be long before the kubelet reports the pod as Ready.
  *
  * The first attempt follows the event that reports the container's start. In clusters without such events,
  * attempts begin as soon as the pod has been scheduled.
@@ -146,7 +149,10 @@ async function succeeds(trial: () => Promise<unknown>, signal: AbortSignal): Pro
   }
 }
 
-/** @throws {DriverUnavailable} if the pod still exists after {@link deleteMs} */
+/**
+ * Deletes a pod and waits until it no longer exists.
+ * @throws {DriverUnavailable} if the pod still exists after {@link deleteMs}
+ */
 export async function deleteClusterPod(cluster: Cluster, { name, uid }: PodName): Promise<void> {
   const { watch } = cluster
   const started = performance.now()
@@ -169,7 +175,10 @@ export async function deleteClusterPod(cluster: Cluster, { name, uid }: PodName)
   throw new DriverUnavailable(`Kubernetes: the pod ${name} was not deleted in time`)
 }
 
-/** @returns the UID of the pod that is being deleted, or undefined if the pod does not exist */
+/**
+ * Requests the deletion of a pod.
+ * @returns the UID of the pod that is being deleted, or undefined if the pod does not exist
+ */
 async function requestDeletion(
   cluster: Cluster,
   name: string,
@@ -218,7 +227,10 @@ export const isThat = (seen: V1Pod, pod: PodName) => pod.uid === undefined || se
 const temporaryErrors =
   /error looking up service account|status unknown for quota|being terminated|not yet ready/
 
-/** Returns `PodRefused` only if the cluster will never accept the pod. */
+/**
+ * Returns the error for a failed creation: `PodRefused` if the cluster will never accept the pod, or
+ * `DriverUnavailable` otherwise.
+ */
 function refusal(cluster: Cluster, failure: Failure): Error {
   const { code, message } = failure
   const isFinal = code === 400 || code === 403 || code === 422
@@ -226,7 +238,10 @@ function refusal(cluster: Cluster, failure: Failure): Error {
   return new PodRefused(message)
 }
 
-/** Logs a failure that only an operator can fix. Clients receive only `unavailable`. */
+/**
+ * Returns the error for a failure, and logs the failure if only an operator can fix it. Clients receive only
+ * `unavailable`.
+ */
 export function report(cluster: Pick<Cluster, 'log'>, failure: Failure): DriverUnavailable {
   const error = driverUnavailable(failure)
   if (isSetupProblem(failure))

@@ -12,11 +12,17 @@ export const labelNames = {
   managedBy: 'app.kubernetes.io/managed-by',
   installation: 'sandlot.dev/installation',
   role: 'sandlot.dev/role',
-  /** A warm pod receives this label only when it is claimed, so network policies must not select by it. */
+  /**
+   * Label with the sandbox's ID. A warm pod receives it only when it is claimed, so network policies must not
+   * select by it.
+   */
   sandbox: 'sandlot.dev/sandbox',
 } as const
 
-/** Labels that are set when the pod is created, so that no command runs without the network policy. */
+/**
+ * Labels that the network policy selects by. They are set when the pod is created, so that no command runs
+ * without the policy.
+ */
 export const sandboxRoleLabels = { [labelNames.role]: 'sandbox' }
 
 const userId = 10_001
@@ -111,8 +117,8 @@ const containerOf = (image: string, sandbox: Settings['sandbox']): V1Container =
 })
 
 /**
- * Kubernetes rounds a pod's start time down and measures the deadline from there. With one more second, no
- * pod ends early.
+ * Rounds a deadline up and adds one second. Kubernetes rounds a pod's start time down and measures the
+ * deadline from there, so without the extra second, pods could end early.
  */
 export const wholeSeconds = (seconds: number) => Math.max(1, Math.ceil(seconds)) + 1
 

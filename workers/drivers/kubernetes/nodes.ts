@@ -1,4 +1,7 @@
-/** Only a kubelet's configuration can limit a pod's processes and files; pods have no fields for them. */
+/**
+ * Checks the nodes' limits on a pod's processes and files. Pods have no fields for these limits; only a
+ * kubelet's configuration can set them.
+ */
 import { CoreV1Api } from '@kubernetes/client-node'
 import pLimit from 'p-limit'
 import { type ClusterConnection, readFailure } from './client.ts'

@@ -1,4 +1,4 @@
-/** The objects that a cluster needs to run sandboxes. A test compares them with the objects of the chart. */
+/** The objects that a cluster needs to run sandboxes. A test compares them with the chart's objects. */
 import type { KubernetesObject, V1NetworkPolicy } from '@kubernetes/client-node'
 import type { Settings } from '../../../shared/platform/settings.ts'
 import { sandboxRoleLabels } from './manifest.ts'
@@ -39,7 +39,10 @@ export const namespaceIsolation = {
 /** Address ranges that include the entire internet and also some non-public ranges. */
 export const wholeInternet = { v4: '0.0.0.0/0', v6: '2000::/3' }
 
-/** The private, shared, local, link-local (metadata), multicast and reserved addresses in those ranges. */
+/**
+ * The ranges in {@link wholeInternet} that are not public: private, shared, local, link-local (metadata),
+ * multicast and reserved addresses.
+ */
 export const notInternet = {
   v4: [
     '0.0.0.0/8',
@@ -62,6 +65,7 @@ export const notInternet = {
 const labels = { 'app.kubernetes.io/managed-by': 'sandlot' }
 
 /**
+ * Returns the objects that a cluster needs to run sandboxes.
  * @param own the cluster's public addresses, as CIDR ranges
  * @param workersIn namespace of the workers' service account
  */

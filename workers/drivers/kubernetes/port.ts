@@ -6,15 +6,18 @@ import type { ClusterConnection } from './client.ts'
 
 const channels = { data: 0, error: 1 } as const
 
-/** How long the listener may be silent before the connection closes, once the client has ended its input. */
+/**
+ * After the client has ended its input, the connection closes once the process in the pod has sent nothing
+ * for this long.
+ */
 const lingerMs = 10_000
 const normalClosure = 1000
 const closedNormally: ProcessExit = { kind: 'exited', code: 0 }
 
 /**
- * Resolves when the API server has accepted the connection; if no process is listening, the stream fails
- * later. containerd connects only to the IPv4 loopback address, and reports the end of a connection one
- * second late.
+ * Connects to a port of a pod. Resolves when the API server has accepted the connection; if no process is
+ * listening, the stream fails later. containerd connects only to the IPv4 loopback address, and reports the
+ * end of a connection one second late.
  * @param opened receives the process, which the caller must abandon when the pod dies
  */
 export async function openPort(
@@ -52,7 +55,10 @@ class PortForward implements Protocol {
   closed: Protocol['closed'] = (code) =>
     code === normalClosure ? closedNormally : { kind: 'lost', why: `the connection closed (${code})` }
 
-  /** The protocol has no half-closed connections, so the connection closes once the listener is idle. */
+  /**
+   * Closes the whole connection once the process in the pod stops sending data, because the protocol cannot
+   * half-close a connection.
+   */
   endInput: Protocol['endInput'] = (_, done) => {
     this.lingering = setTimeout(() => this.end(closedNormally), lingerMs)
     this.lingering.unref()

@@ -25,16 +25,19 @@ type SetupSettings = Pick<Settings, 'kubernetes' | 'sandbox'>
 
 export interface Setup {
   /**
-   * Throws if the most recent inspection found a problem. Starts a new inspection if one is due.
+   * Throws if the most recent inspection of the cluster found a problem. Starts a new inspection when due.
    * @throws {ClusterMisconfigured} with the differences and the remedy
    * @throws {DriverUnavailable} if there is no result yet and the cluster is unreachable
    */
   check(): Promise<void>
-  /** Makes the next check wait for a new inspection. */
+  /** Discards the result, so that the next check waits for a new inspection. */
   forget(): void
 }
 
-/** Isolation can change at any time, so the cluster is inspected once per reconcile interval. */
+/**
+ * Returns a check of the cluster's setup. It inspects the cluster once per reconcile interval, because the
+ * isolation of pods can change at any time.
+ */
 export function watchSetup(
   connection: ClusterConnection,
   settings: SetupSettings & Pick<Settings, 'reconcileIntervalSeconds'>,
@@ -91,7 +94,7 @@ export function watchSetup(
 }
 
 /**
- * Ignores an unreachable cluster, because the cluster might recover.
+ * Checks how the cluster is set up. Ignores an unreachable cluster, because it might recover.
  * @throws {ClusterMisconfigured} with the remedy
  * @throws {SettingsError} if the kubeconfig cannot be used
  */
@@ -151,7 +154,10 @@ async function findProblem(
 
 const asDifference = ({ message }: Failure): Difference => ({ what: message, help: runClusterHint })
 
-/** A dry run shows how the cluster would change a pod. Errors that concern only this pod are ignored. */
+/**
+ * Creates a pod as a dry run, which shows how the cluster would change it. Ignores errors that concern only
+ * this pod.
+ */
 async function tryPod(
   core: CoreV1Api,
   namespace: string,
@@ -168,7 +174,10 @@ async function tryPod(
   }
 }
 
-/** If the cluster returns an incomplete list of rules, each missing permission is checked individually. */
+/**
+ * Returns the permissions that this worker lacks. If the cluster returns an incomplete list of rules, checks
+ * each missing permission individually.
+ */
 async function askForMissingRights(connection: ClusterConnection, namespace: string): Promise<Right[]> {
   const api = connection.makeApiClient(AuthorizationV1Api)
   const { status } = await api.createSelfSubjectRulesReview({ body: { spec: { namespace } } })

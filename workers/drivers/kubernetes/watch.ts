@@ -54,7 +54,7 @@ export class PodWatch {
     })
   }
 
-  /** Can return undefined even if the pod exists. */
+  /** Returns the pod as the watch last saw it. May return undefined even if the pod exists. */
   find = (name: string): V1Pod | undefined => this.pods.get(name)
   hasStarted = (uid: string): boolean => this.started.has(uid)
   /**
@@ -104,7 +104,10 @@ export class PodWatch {
     this.news.emit(name)
   }
 
-  /** The event arrives milliseconds after a container's start; the pod's status can follow seconds later. */
+  /**
+   * Records a container's start. The event arrives milliseconds after the start; the pod's status can follow
+   * seconds later.
+   */
   private keepStart({ involvedObject: { name = '', uid = '' } }: CoreV1Event): void {
     if (this.find(name)?.metadata?.uid !== uid) return
     this.started.add(uid)

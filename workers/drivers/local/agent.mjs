@@ -12,7 +12,7 @@ import os from 'node:os'
 import { createInterface } from 'node:readline'
 import { onTerminal } from './terminal.mjs'
 
-/** How long output is still forwarded after a process has exited, if another process keeps its pipes open. */
+/** How long output is still forwarded after a process has exited, if another process keeps the pipes open. */
 const drainMs = 200
 const drainStepMs = 20
 const sparePipes = 24
@@ -156,14 +156,20 @@ function dial(host, port) {
   })
 }
 
-/** Drops bytes that the process does not read. EOF on the connection closes the process's stdin. */
+/**
+ * Forwards a connection's data to a process's stdin, and drops data that the process does not read. EOF on
+ * the connection closes the process's stdin.
+ */
 function feed(main, stdin) {
   stdin.on('error', () => {})
   main.pipe(stdin)
   stdin.on('close', () => main.resume())
 }
 
-/** Resolves when `output` is closed. Drops output after the reader disconnects, so that no process blocks. */
+/**
+ * Forwards output to a connection. Drops output after the reader disconnects, so that no process blocks.
+ * Resolves when `output` is closed.
+ */
 function carry(output, socket) {
   output.on('error', () => {})
   output.pipe(socket, { end: false })
@@ -171,7 +177,7 @@ function carry(output, socket) {
   return new Promise((resolve) => output.on('close', resolve))
 }
 
-/** Resolves after {@link drainMs}, not counting the time during which readers fall behind. */
+/** Resolves after {@link drainMs}, not counting time during which readers fall behind. */
 function drained(sockets) {
   return new Promise((resolve) => {
     let left = drainMs
@@ -185,8 +191,8 @@ function drained(sockets) {
 }
 
 /**
- * Processes need named pipes, because a script cannot reopen Node's sockets through `/dev/stdout`. If the
- * tenant tampers with the pipes' folder, the folder is cleared and the pipes are created again.
+ * Creates named pipes for processes, because a script cannot reopen Node's sockets through `/dev/stdout`. If
+ * the tenant tampers with the pipes' folder, the folder is cleared and the pipes are created again.
  */
 function pipePool() {
   let spare = []
@@ -245,7 +251,10 @@ function pipePool() {
     }
   }
 
-  /** Opens the name only once and without blocking, because the tenant may change the folder at any time. */
+  /**
+   * Opens both ends of a pipe. The name is opened only once and without blocking, because the tenant may
+   * change the folder at any time.
+   */
   function open(name, childMode, ownMode) {
     const both = fs.openSync(name, O_RDWR | O_NONBLOCK)
     try {

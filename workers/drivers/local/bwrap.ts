@@ -19,7 +19,7 @@ export interface SystemView {
   /** Host folders that are hidden even if they are inside a folder in `shown`. */
   hidden: string[]
   etc: { source: string; path: string }[]
-  /** Files with the system call filters. `unsharing` also allows the agent to create a user namespace. */
+  /** Paths of the system call filters. `unsharing` also allows the agent to create a user namespace. */
   filters?: { whole: string; unsharing: string } | undefined
 }
 
@@ -28,18 +28,18 @@ const agentFiles = ['agent.mjs', 'terminal.mjs']
 const tmpBytes = 64 * 1024 * 1024
 const searchPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 const insideFolder = '/run/sandlot'
-/** Folder for named pipes, in memory, so that a process can start when the disk is full. */
+/** Folder for named pipes. It is in memory, so that a process can start when the disk is full. */
 const pipesFolder = `${insideFolder}/pipes`
 const pipesBytes = 4096
-/** Descriptor of the agent's listening socket, which each agent inherits from outside the sandbox. */
+/** File descriptor of the agent's listening socket, which each agent inherits from outside the sandbox. */
 export const listenerFd = 3
 
 /**
- * Runs as the sandbox's first process: restarts the agent whenever the agent exits, reaps orphans, and kills
- * all other processes with one signal on SIGUSR1.
+ * Runs as the sandbox's first process: restarts the agent whenever the agent exits, reaps orphans, and, on
+ * SIGUSR1, kills all other processes with one signal.
  *
- * A shell that cannot fork exits, unless `command` catches the error. After a kill, the sandbox may remain at
- * its process limit until `jobs` has reaped the killed processes.
+ * If the shell fails to fork, it exits, unless the failing command is wrapped in the `command` builtin. After
+ * a kill, the sandbox may remain at its process limit until `jobs` has reaped the killed processes.
  */
 const initScript = `ulimit -c 0
 ulimit -f "$1" 2>/dev/null
@@ -98,7 +98,10 @@ function isolate(plan: SandboxPlan, view: SystemView): string[] {
   ]
 }
 
-/** bwrap reads the system call filter from a file descriptor that no other process inherits. */
+/**
+ * Returns the command that runs bwrap with a system call filter. bwrap reads the filter from a file
+ * descriptor that no other process inherits.
+ */
 function filtered({ isolation }: SandboxPlan, { bwrap, filters }: SystemView): string[] {
   if (!filters) return [bwrap]
   const filter = isolation === 'root' ? filters.unsharing : filters.whole
@@ -106,13 +109,17 @@ function filtered({ isolation }: SandboxPlan, { bwrap, filters }: SystemView): s
 }
 
 /**
- * Runs the agent in a user namespace that cannot create further ones. The outer namespace allows one nested
- * namespace, and the kernel counts nested namespaces at every level, so the agent's own uses up the allowance.
+ * Runs the agent in a user namespace that cannot create other user namespaces. The outer namespace allows one
+ * nested namespace, and the kernel counts nested namespaces at every level, so the agent's own namespace uses
+ * up the allowance.
  */
 const lastNamespaceScript = `echo 1 >/proc/sys/user/max_user_namespaces &&
 exec unshare --user --map-user=${sandboxUser} --map-group=${sandboxUser} "$@"`
 
-/** Changes only the agent's user. The first process must keep its user, so that it dies with its parent. */
+/**
+ * Returns the commands that switch the agent to the sandbox's user. The first process must keep its user, so
+ * that it dies with its parent.
+ */
 function becomeUser({ isolation, hostUid }: SandboxPlan): string[] {
   if (hostUid === undefined) return []
   const drop = ['setpriv', '--reuid', String(hostUid), '--regid', String(hostUid), '--clear-groups']
@@ -122,7 +129,7 @@ function becomeUser({ isolation, hostUid }: SandboxPlan): string[] {
 }
 
 const shell = (script: string) => ['/bin/sh', '-c', script, 'sh']
-/** `ulimit -f` counts blocks of 512 bytes. */
+/** Returns the arguments for `ulimit`: the file size in blocks of 512 bytes, and the number of processes. */
 const limits = ({ fileSize, processes }: SandboxPlan) => [
   String(Math.ceil(fileSize / 512)),
   String(processes ?? ''),

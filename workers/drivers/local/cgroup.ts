@@ -5,16 +5,16 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { killPid } from './process-id.ts'
 
 export interface Limits {
-  /** Processors; may be a fraction. */
+  /** Number of processors; may be a fraction. */
   cpu: number
-  /** In bytes. */
+  /** Memory in bytes. */
   memory: number
   pids: number
 }
 
 export type Controller = keyof Limits
 
-/** A folder in which control groups can be created. In version 2, one folder has all controllers. */
+/** A folder in which control groups can be created. In cgroup v2, a single folder has all controllers. */
 export interface CgroupParent {
   version: 1 | 2
   folder: string
@@ -130,7 +130,10 @@ function readParents(): CgroupParent[] {
   }
 }
 
-/** Version 2 requires that each controller is enabled for the children of a group. */
+/**
+ * Enables a controller for the control groups in a folder, as cgroup v2 requires. Returns whether it is
+ * enabled.
+ */
 function isDelegated(parent: CgroupParent, controller: Controller): boolean {
   const file = join(parent.folder, 'cgroup.subtree_control')
   const isListed = () => readFileSync(file, 'utf8').trim().split(' ').includes(controller)

@@ -26,8 +26,8 @@ const maxStatusBytes = 4 * 1024
 const O_PATH = 0o10000000
 
 /**
- * The agent is missing, or exited before it responded. A retry is safe: if the agent had already started the
- * process, the process loses its stdin, and the shells that a worker starts then exit.
+ * The agent is missing, or exited before it responded. A retry is safe: a process that was already started
+ * loses its stdin, which makes a worker's shell exit.
  */
 export class NoAnswer extends Error {
   override name = 'NoAnswer'
@@ -40,7 +40,8 @@ const noListener = 'no process listens'
 type AgentRequest = { argv: readonly string[]; tty?: TerminalSize | undefined } | { port: number }
 
 /**
- * @throws {NoAnswer} if the agent is missing or exits; retry
+ * Starts a process through the agent whose socket is at `path`.
+ * @throws {NoAnswer} if the agent is missing or exits; the caller can retry
  * @throws {PodExhausted} if the sandbox has exhausted a resource that the process needs
  * @throws {DriverUnavailable} if terminals are unavailable
  */
@@ -80,7 +81,7 @@ interface Sockets {
   stderr: Socket
 }
 
-/** The tenant may have written the status, so every field is validated. */
+/** A status line from the agent. The tenant may have written it, so every field is validated. */
 interface Status {
   started?: unknown
   exit?: unknown
@@ -168,7 +169,7 @@ class AgentProcess implements Process {
     this.finish({ kind: 'lost', why })
   }
 
-  /** The output streams stay open until their remaining bytes have been read. */
+  /** Reports how the process ended. The output streams stay open until they have been read to the end. */
   private finish(end: ProcessExit): void {
     if (this.stage === 'finished') return
     this.stage = 'finished'
@@ -192,7 +193,7 @@ function refusal(why: string): Error {
   return resource ? new PodExhausted(resource, why) : new Error(why)
 }
 
-/** Connects through a file descriptor, because a socket's path is limited to 107 bytes. */
+/** Connects to the agent through a file descriptor, because a socket's path is limited to 107 bytes. */
 function openSockets(path: string): Sockets {
   let fd: number
   try {

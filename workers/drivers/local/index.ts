@@ -47,7 +47,7 @@ import {
 const watchIntervalMs = 500
 const pollIntervalMs = 4
 const answerMs = 10_000
-/** How long to wait for an unavailable agent. A killed agent restarts sooner. */
+/** How long to retry while an agent is unavailable. A killed agent restarts sooner. */
 const agentRetryBudgetMs = 2_000
 
 export class LocalDriver implements Driver {
@@ -183,7 +183,10 @@ export class LocalDriver implements Driver {
     return this.ask(name, (agent) => openPort(agent, port, answerMs))
   }
 
-  /** Reads the pod's state only if its uid is unknown or its agent does not respond. */
+  /**
+   * Sends a request to a pod's agent. Reads the pod's state only if its uid is unknown or its agent does not
+   * respond.
+   */
   private async ask<T>({ name, uid }: PodName, request: (agent: string) => Promise<T>): Promise<T> {
     const end = performance.now() + agentRetryBudgetMs
     for (let pod = uid ? { name, uid } : undefined; ; pod = undefined) {

@@ -1,6 +1,7 @@
 /**
- * File systems usually have no per-folder quotas, so workers count each sandbox's files periodically. Between
- * two counts, a sandbox can exceed its quota by tens of thousands of files.
+ * Limits the number of files in each sandbox. File systems usually have no per-folder quotas, so workers
+ * count each sandbox's files periodically. Between two counts, a sandbox can exceed its quota by tens of
+ * thousands of files.
  */
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
@@ -11,12 +12,13 @@ import { type LocalPod, podFolder } from './state.ts'
 const run = promisify(execFile)
 const minIntervalMs = 1_000
 const maxIntervalMs = 10_000
-/** Target share of time spent counting. {@link maxIntervalMs} takes precedence. */
+/** Target share of time spent counting files. {@link maxIntervalMs} takes precedence. */
 const maxDutyCycle = 1 / 30
 const findMs = 30_000
 
 /**
- * @param max files and folders per pod
+ * Counts each pod's files periodically until the signal aborts, and reports pods that exceed the quota.
+ * @param max maximum number of files and folders per pod
  * @param onExceeded may be called by several workers for the same pod
  */
 export async function enforceInodeQuota(
@@ -44,8 +46,8 @@ export async function enforceInodeQuota(
 }
 
 /**
- * Counts up to `max`. `find` also descends into folders whose paths exceed the kernel's length limit, and an
- * unreadable folder counts as one entry.
+ * Counts the files and folders in a workspace, up to `max`. `find` also descends into folders whose paths
+ * exceed the kernel's length limit, and counts an unreadable folder as one entry.
  */
 async function countEntries(top: string, max: number): Promise<number> {
   const script = 'find "$2" -mindepth 1 -printf . 2>/dev/null | head -c "$1" | wc -c'

@@ -11,7 +11,7 @@ const run = promisify(execFile)
 const pollIntervalMs = 1
 const retryBudgetMs = 2_000
 
-/** Idempotent. The caller must hold the pod's lock. */
+/** Kills a pod's processes and removes its files. Idempotent. The caller must hold the pod's lock. */
 export async function killPod(directory: string, pod: LocalPod): Promise<void> {
   await endProcesses(directory, pod)
   for (const group of pod.cgroups) await killCgroup(group)
@@ -59,7 +59,10 @@ async function endByForce(directory: string, pod: LocalPod, supervisor: ProcessI
   await waitForEnd(supervisor)
 }
 
-/** bwrap recorded the pid, which may have been reused, so the mounts are checked. */
+/**
+ * Finds a pod's first process by the pid that bwrap recorded. The pid may have been reused, so the process's
+ * mounts are checked.
+ */
 async function findFirstProcess(
   directory: string,
   pod: LocalPod,
@@ -82,14 +85,17 @@ async function waitForEnd(id: ProcessId): Promise<void> {
   while (isAlive(id) && performance.now() < end) await sleep(pollIntervalMs)
 }
 
-/** Removes the workspace before `pod.json`, so that an interrupted deletion can be retried. */
+/** Removes a pod's workspace before its `pod.json`, so that an interrupted deletion can be retried. */
 async function removeFiles(directory: string, pod: LocalPod): Promise<void> {
   const folder = podFolder(directory, pod.name)
   await removeTree(join(folder, 'workspace'))
   await removeTree(folder)
 }
 
-/** Falls back to `rm` if folders lack permissions or have paths that exceed the kernel's length limit. */
+/**
+ * Removes a folder. Falls back to `rm` if folders in it lack permissions or have paths that exceed the
+ * kernel's length limit.
+ */
 async function removeTree(path: string): Promise<void> {
   try {
     await rm(path, { recursive: true, force: true, maxRetries: 3, retryDelay: 20 })

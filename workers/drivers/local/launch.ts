@@ -28,7 +28,7 @@ const draftPrefix = '.new-'
 const maxDraftAgeMs = 60_000
 const startTimeoutMs = 2_000
 
-/** Also resumes a creation whose worker died. The caller must hold the pod's lock. */
+/** Creates a pod, or resumes a creation whose worker died. The caller must hold the pod's lock. */
 export async function createLocalPod(
   directory: string,
   machine: Machine,
@@ -121,8 +121,8 @@ const O_CLOEXEC = 0o2000000
 let inherited: number[] | undefined
 
 /**
- * Replaces inherited descriptors above {@link listenerFd} with `fd`, because Node closes only the first few
- * inherited descriptors in a child process.
+ * Returns `stdio` entries that replace inherited descriptors above {@link listenerFd} with `fd`, because Node
+ * closes only the first few inherited descriptors in a child process.
  */
 function maskInherited(fd: number): (number | 'ignore')[] {
   inherited ??= readdirSync('/proc/self/fd').map(Number).filter(isInherited)
@@ -142,12 +142,15 @@ function isInherited(fd: number): boolean {
 }
 
 /**
- * Temporary name of the agent's socket. No process connects to this name, so that this process never accepts
- * a connection that was meant for the sandbox.
+ * Temporary name of the agent's socket. No process connects to this name, so the worker, which creates the
+ * socket, never accepts a connection meant for the sandbox.
  */
 const unpublishedName = 'agent.new'
 
-/** Closing the server deletes the path that it was bound to, so the caller must rename the path first. */
+/**
+ * Binds the agent's socket. Closing the server deletes the path that it was bound to, so the caller must
+ * rename the path first.
+ */
 async function bindAgentSocket(folder: string): Promise<{ fd: number; close(): void }> {
   // Left by a worker that died.
   await rm(join(folder, unpublishedName), { force: true })
@@ -165,7 +168,10 @@ async function bindAgentSocket(folder: string): Promise<{ fd: number; close(): v
   }
 }
 
-/** Returns early if the supervisor has exited because its worker died. */
+/**
+ * Waits until the supervisor has started the sandbox. Returns early if the supervisor has exited because its
+ * worker died.
+ */
 async function waitForStart(directory: string, name: string): Promise<void> {
   const end = performance.now() + startTimeoutMs
   while (performance.now() < end) {

@@ -27,7 +27,10 @@ async function takeLock(address: string): Promise<Server> {
   }
 }
 
-/** The kernel lets only one process bind an abstract socket, and frees the address when that process exits. */
+/**
+ * Returns the address of an abstract socket that serves as the pod's lock. The kernel lets only one process
+ * bind the socket, and frees the address when that process exits.
+ */
 function lockAddress(directory: string, name: string): string {
   const id = createHash('sha256').update(`${directory}\n${name}`).digest('hex').slice(0, 40)
   return `\0sandlot-${id}`

@@ -21,7 +21,7 @@ import type { Isolation } from './state.ts'
 
 export interface Machine {
   isolation: Isolation
-  /** If the worker is root, every sandbox has a separate user ID on the host. */
+  /** Whether the worker runs as root. If so, every sandbox has a separate user ID on the host. */
   isRoot: boolean
   cgroups: CgroupParent[]
   limits: Limits
@@ -30,7 +30,7 @@ export interface Machine {
   view: SystemView
 }
 
-/** Processes of the agent and its helpers, in addition to the user's processes. */
+/** Number of processes that the agent and its helpers need, in addition to the user's processes. */
 const agentProcesses = 24
 
 const remedy =
@@ -41,7 +41,10 @@ const remedy =
 const codeFolder = import.meta.dirname
 const projectFolder = resolve(codeFolder, '../../..')
 
-/** @throws {SettingsError} if bubblewrap does not work; the message contains the remedy */
+/**
+ * Determines how this machine can isolate and limit sandboxes.
+ * @throws {SettingsError} if bubblewrap does not work; the message contains the remedy
+ */
 export function examineMachine(settings: Settings): Machine {
   const { directory } = settings.local
   const isRoot = process.getuid?.() === 0
@@ -178,7 +181,7 @@ function writeFilters(directory: string): SystemView['filters'] {
   return { whole: write('whole', whole), unsharing: write('unsharing', unsharing) }
 }
 
-/** Other workers may be writing the same file at the same time. */
+/** Writes a file atomically, because other workers may be writing the same file at the same time. */
 function writeAtomically(path: string, content: string | Buffer): string {
   const draft = `${path}.${process.pid}`
   writeFileSync(draft, content, { mode: 0o644 })
@@ -186,7 +189,7 @@ function writeAtomically(path: string, content: string | Buffer): string {
   return path
 }
 
-/** These files do not reveal the host's users or host names. */
+/** Writes the files for /etc in sandboxes, which do not reveal the host's users or host names. */
 function writeEtc(directory: string): SystemView['etc'] {
   const files = {
     passwd: `root:x:0:0:root:/root:/bin/sh\nsandbox:x:${sandboxUser}:${sandboxUser}::/workspace:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n`,

@@ -7,7 +7,7 @@ export interface ProcessId {
   started: string
 }
 
-/** Returns undefined if no process has this pid or the process is a zombie. */
+/** Returns the identity of a process, or undefined if no process has this pid or the process is a zombie. */
 export function identify(pid: number): ProcessId | undefined {
   const stat = readStat(pid)
   if (!stat || stat[0] === 'Z' || stat[0] === 'X') return undefined
@@ -16,7 +16,7 @@ export function identify(pid: number): ProcessId | undefined {
 
 export const isAlive = (id: ProcessId): boolean => identify(id.pid)?.started === id.started
 
-/** Does nothing if the process has ended, even if its pid has been reused. */
+/** Kills a process. Does nothing if the process has ended, even if its pid has been reused. */
 export function kill(id: ProcessId): void {
   if (isAlive(id)) killPid(id.pid)
 }

@@ -1,13 +1,13 @@
 /**
  * The seccomp filter is a classic BPF program that the kernel runs before each system call. The filter
- * rejects the system calls that container runtimes also reject by default, and all programs for a different
- * architecture, such as 32-bit programs.
+ * rejects the system calls that container runtimes also reject by default, and all system calls from programs
+ * for a different architecture, such as 32-bit programs.
  */
 
 /** A system call's number on each architecture. From 424 on, the numbers are the same on both. */
 type Numbers = readonly [x64: number | undefined, arm64: number | undefined]
 
-/** These system calls fail with ENOSYS, so that libraries fall back to older calls. */
+/** System calls that fail with ENOSYS, so that libraries fall back to older calls. */
 const missing: Record<string, Numbers> = {
   io_uring_setup: [425, 425],
   io_uring_enter: [426, 426],
@@ -17,7 +17,7 @@ const missing: Record<string, Numbers> = {
   clone3: [435, 435],
 }
 
-/** These system calls fail with EPERM. */
+/** System calls that fail with EPERM. */
 const refused: Record<string, Numbers> = {
   add_key: [248, 217],
   request_key: [249, 218],
@@ -92,7 +92,7 @@ const differs = (value: number, skip: number) => instruction(0x15, value, skip, 
 const reaches = (value: number, skip: number) => instruction(0x35, value, 0, skip)
 const hasAnyOf = (bits: number, skip: number) => instruction(0x45, bits, 0, skip)
 
-/** Returns undefined if `arch`, a value of `process.arch`, is not supported. */
+/** Returns the filter, or undefined if `arch`, a value of `process.arch`, is not supported. */
 export function buildFilter(
   arch: string,
   { mayUnshareUser = false }: { mayUnshareUser?: boolean } = {},

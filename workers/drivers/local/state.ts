@@ -2,8 +2,9 @@
  * Stores the state of each sandbox in a folder, which all workers on this machine share:
  *
  *     NAME/pod.json         the pod's properties, written before the folder is renamed to NAME
- *     NAME/supervisor.json  the supervisor process, written before it starts the sandbox
- *     NAME/went, ended      written by the supervisor when it starts the sandbox, and when the sandbox has ended
+ *     NAME/supervisor.json  identifies the supervisor, written before the supervisor starts the sandbox
+ *     NAME/went             written by the supervisor when it starts the sandbox
+ *     NAME/ended            written by the supervisor when the sandbox has ended
  *     NAME/evicted          written by the driver, with the reason, before it ends a sandbox with too many files
  *     NAME/ready            written by the driver once commands can run
  *     NAME/status           written by bwrap, with the pid of the sandbox's first process
@@ -21,7 +22,7 @@ export interface LocalPod {
   uid: string
   sandboxId?: string | undefined
   installationId: string
-  /** When the pod was created, like `deadline` in milliseconds since 1970 by the clock of `readTime`. */
+  /** Creation time of the pod. Like `deadline`, in milliseconds since 1970 by the clock of `readTime`. */
   born: number
   deadline: number
   isolation: Isolation
@@ -47,7 +48,10 @@ export type Life =
 const clockFile = '.clock'
 
 export const podFolder = (directory: string, name: string): string => join(directory, name)
-/** The path contains the uid, so that a connection never reaches a different pod with the same name. */
+/**
+ * Returns the path of the agent's socket. The path contains the uid, so that a connection never reaches a
+ * different pod with the same name.
+ */
 export const agentSocket = (directory: string, { name, uid }: Pick<LocalPod, 'name' | 'uid'>): string =>
   join(podFolder(directory, name), `${uid}.sock`)
 
@@ -55,7 +59,7 @@ export async function readPod(directory: string, name: string): Promise<LocalPod
   return readJson<LocalPod>(join(podFolder(directory, name), 'pod.json'))
 }
 
-/** Includes the pods of other installations, and pods that are dead or not yet started. */
+/** Returns all pods, including pods of other installations and pods that are dead or not yet started. */
 export async function readPods(directory: string): Promise<LocalPod[]> {
   const names = await readdir(directory).catch(ignoreMissing)
   const pods = await Promise.all(
@@ -91,7 +95,7 @@ const dead = (reason: PodDeath['reason'], detail: string): Life => ({
   death: { reason, detail },
 })
 
-/** Returns milliseconds since 1970, by the same clock as the modification times of a supervisor's files. */
+/** Returns milliseconds since 1970 by the file system's clock, which also determines modification times. */
 export async function readTime(directory: string): Promise<number> {
   const path = join(directory, clockFile)
   await writeFile(path, '.', { mode: 0o600 })
@@ -99,8 +103,8 @@ export async function readTime(directory: string): Promise<number> {
 }
 
 /**
- * Assigns a warm pod to a sandbox. `pod.json` is written last, so that its content proves that the supervisor
- * has been notified of an earlier deadline. The caller must hold the pod's lock.
+ * Assigns a warm pod to a sandbox. `pod.json` is written last, so if it contains the new deadline, the
+ * supervisor has been notified. The caller must hold the pod's lock.
  */
 export async function assignLocalPod(
   directory: string,
@@ -121,7 +125,7 @@ export async function replaceFile(path: string, text: string): Promise<void> {
   await rename(`${path}.new`, path)
 }
 
-/** Without this record, a later exit would count as a failed start. */
+/** Records that the pod is ready. Without this record, a later exit would count as a failed start. */
 export async function noteReady(directory: string, name: string): Promise<void> {
   await writeFile(join(podFolder(directory, name), 'ready'), '').catch(ignoreMissing)
 }
@@ -143,7 +147,10 @@ async function modifiedAt(path: string): Promise<number | undefined> {
   return (await stat(path).catch(ignoreMissing))?.mtimeMs
 }
 
-/** The kernel counts such kills in `memory.oom_control` (cgroup v1) or `memory.events` (cgroup v2). */
+/**
+ * Whether a process in the pod was killed because memory ran out. The kernel counts such kills in
+ * `memory.oom_control` (cgroup v1) or `memory.events` (cgroup v2).
+ */
 async function wasOutOfMemory(pod: LocalPod): Promise<boolean> {
   for (const group of pod.cgroups) {
     for (const file of ['memory.oom_control', 'memory.events']) {
@@ -153,7 +160,10 @@ async function wasOutOfMemory(pod: LocalPod): Promise<boolean> {
   return false
 }
 
-/** ENODEV occurs if a control group is removed while one of its files is being read. */
+/**
+ * Error codes for a missing file. ENODEV occurs if a control group is removed while one of its files is being
+ * read.
+ */
 const missingCodes = ['ENOENT', 'ENOTDIR', 'ENODEV']
 
 function ignoreMissing(error: NodeJS.ErrnoException): undefined {

@@ -4,7 +4,7 @@ import { accessSync, constants } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
 /**
- * The caller must pass a pipe to the process as file descriptor 3.
+ * Prepares a process to run in a terminal. The caller must pass a pipe to the process as file descriptor 3.
  * @param request the process's argv and the terminal's initial size
  * @returns `argv` and `env` for the process, and `follow`. `follow` reads the terminal's path from the pipe,
  *   and returns a function that resizes the terminal.
