@@ -9,7 +9,7 @@ import type { Dialog } from './state.ts'
 import { type Press, typeAhead } from './type-ahead.ts'
 import type { Ui } from './ui.ts'
 
-/** Ink's names of keys. The picker's names are lowercase, without `Arrow`. */
+/** Ink's key names. The picker's key names are lowercase, without `Arrow`. */
 const named = [
   ...(['upArrow', 'downArrow', 'leftArrow', 'rightArrow', 'pageUp', 'pageDown'] as const),
   ...(['home', 'end', 'return', 'escape', 'backspace', 'delete'] as const),
@@ -26,7 +26,7 @@ function isPasted({ store }: Ui, input: string): boolean {
   return form?.fields[form.at]?.keepsLines === true && /[\r\n][\s\S]/.test(input)
 }
 
-/** Ink may combine keys that were typed quickly into one event. */
+/** Converts an Ink event to key presses. Ink may combine quickly typed keys into one event. */
 function pressesOf(input: string, key: InkKey): Press[] {
   if (key.tab) return [{ key: key.shift ? 'shift+tab' : 'tab', text: '' }]
   const name = named.find((name) => key[name])

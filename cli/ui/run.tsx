@@ -57,7 +57,7 @@ const App = ({ ui }: { ui: Ui }) => {
   return <Screen state={state} now={now} onVisible={ui.onVisible} />
 }
 
-/** Updates the time every second, or every 30 s for screen readers, which read each change aloud. */
+/** Returns the time, updated every second, or every 30 s for screen readers, which read each change aloud. */
 function useNow(isReadAloud: boolean): number {
   const [now, setNow] = useState(serviceNow)
   useEffect(() => {
