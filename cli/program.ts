@@ -123,7 +123,7 @@ function assertUtf8(args: string[]): void {
 
 const footer = `
 Settings are read from flags, the profile of --profile, SANDLOT_URL, SANDLOT_API_KEY and SANDLOT_SESSION, and the
-  settings file, in this order; see \`sandlot help settings\`.
+  settings file, in that order; see \`sandlot help settings\`.
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 credentials, 5 ambiguous or conflicting, 6 quota,
   7 rate limit, 8 network or server error, 9 incomplete, 130 interrupted; see \`sandlot help exit-codes\`.`
 
@@ -176,8 +176,8 @@ async function load(command: Command, run: Run): Promise<void> {
 }
 
 /**
- * Sets options declared only as `--no-…` to true. Commander sets such defaults before the hook adds the
- * options.
+ * Sets options declared only as `--no-…` to true by default. Commander sets such defaults too early, before
+ * the hook adds the options.
  */
 function setNegatedDefaults(command: Command): void {
   for (const option of command.options) {
@@ -187,7 +187,10 @@ function setNegatedDefaults(command: Command): void {
   }
 }
 
-/** Returns the text of an error. If a subcommand is missing, commander only prints the help. */
+/**
+ * Returns the message of a usage error. If a subcommand is missing, commander prints the help without a
+ * message.
+ */
 const messageOf = ({ code, message }: CommanderError, command: Command | undefined): string =>
   code === 'commander.help' ? 'A command is missing.' : rewriteError(message, command).replace(/^error: /, '')
 
@@ -206,9 +209,7 @@ function rewriteError(text: string, group: Command | undefined): string {
 const invalidChoice =
   /^error: command-argument value '(.*)' is invalid for argument '(.*)'\. Allowed choices are (.*)\./
 
-/**
- * Returns an error's exit code: 125 if the command would otherwise exit with a remote command's exit code.
- */
+/** Returns an error's exit code, which is 125 for commands that exit with a remote command's exit code. */
 function exitCodeOf(error: CliError, { command }: Run): number {
   const runsCommand = ['exec', 'attach'].includes(command?.name() ?? '') || command?.opts().rm === true
   return runsCommand && error.exitCode !== exitCodes.interrupted ? exitCodes.execFailed : error.exitCode

@@ -1,4 +1,4 @@
-/** Parses the command line, which bash passes to completions unparsed, and quotes the candidates. */
+/** Parses the command line, which bash passes unparsed to completion scripts, and quotes the candidates. */
 import type { Candidate } from './sources.ts'
 
 export interface Cursor {

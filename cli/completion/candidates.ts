@@ -135,7 +135,9 @@ function optionsOf({ command, seen }: TypedLine): Candidate[] {
   ].map(({ long, short, description }) => ({ value: long ?? short!, description }))
 }
 
-/** Returns whether an option can be repeated. Among options without choices, only those have a parser. */
+/**
+ * Returns whether an option is repeatable. Options without choices have a parser only if they are repeatable.
+ */
 const isRepeatable = ({ variadic, parseArg, argChoices }: Option): boolean =>
   variadic || (parseArg !== undefined && argChoices === undefined)
 

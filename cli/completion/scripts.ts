@@ -2,7 +2,8 @@ export const shells = ['bash', 'zsh', 'fish'] as const
 export type Shell = (typeof shells)[number]
 
 /**
- * Instructions for the shell. As in Cobra, `sandlot __complete` prints `:` and their sum on its last line.
+ * Completion directives. As in Cobra, the last line of `sandlot __complete` is `:` followed by the sum of the
+ * directives.
  */
 export const directives = { noSpace: 2, noFiles: 4 } as const
 

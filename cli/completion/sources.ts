@@ -23,8 +23,8 @@ export function openSources(options: Record<string, string>) {
   const api = () => createApi(settings())
   return {
     /**
-     * Returns session names, or ids where a name is unsuitable. Once the user types, also returns all other
-     * ids.
+     * Returns each session's name, or its id if the name is unsuitable. Once the user has typed something,
+     * returns both.
      */
     sessions: (typed: string) =>
       attempt(async () => {

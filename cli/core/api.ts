@@ -53,7 +53,7 @@ const requestTimeoutMs = 30_000
 /** Timeout for a file search, longer than the service's own limit of 30 s. */
 export const searchTimeoutMs = 45_000
 const slowMs = 3_000
-/** Maximum Retry-After that the client waits for. If it is longer, the request fails. */
+/** Maximum time that the client waits for a rate limit. If Retry-After is longer, the request fails. */
 const maxRetryAfterSeconds = 10
 const retryDelaysMs = [100, 400]
 

@@ -28,7 +28,10 @@ export interface Invocation<Options> {
   options: Options
   settings: Settings
   api: Api
-  /** Prints requests for --debug. Pass it to an API client for another address. Undefined without --debug. */
+  /**
+   * Prints each request with --debug; undefined otherwise. Needed to create an API client for another
+   * address.
+   */
   trace: Trace | undefined
   output: Output
   ask: Ask
@@ -53,7 +56,7 @@ export interface CommonOptions {
   session?: string
 }
 
-/** The --json option, which takes a value only after `=` and never from the next argument. */
+/** The --json option, which takes a value only after `=`, never from the next argument. */
 class JsonOption extends Option {
   is(word: string): boolean {
     const [, fields] = /^--json=(.*)$/s.exec(word) ?? []

@@ -68,7 +68,7 @@ async function isActive(id: string, api: Api): Promise<boolean> {
 }
 
 /**
- * Returns the ids of sessions.
+ * Returns the ids of the sessions that the user typed.
  * @param typed names, or ids such as `sbx_…`
  * @throws {CliError} `not_found` for an unknown name, `several_sessions` for an ambiguous name
  */

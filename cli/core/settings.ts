@@ -60,12 +60,12 @@ export const variables: Record<string, string> = {
   SANDLOT_URL: 'the base address of the service',
   SANDLOT_API_KEY: 'the API key',
   SANDLOT_SESSION: 'the session for exec, files and similar commands, by id or name',
-  SANDLOT_PROFILE: 'the profile of the settings file',
-  XDG_CONFIG_HOME: 'the folder of sandlot/config.toml; by default ~/.config',
+  SANDLOT_PROFILE: 'the profile in the settings file',
+  XDG_CONFIG_HOME: 'the folder that contains sandlot/config.toml; by default ~/.config',
   VISUAL: 'the editor for files edit; by default EDITOR, then vi',
   PAGER: 'the pager for the picker; by default less',
-  FORCE_COLOR: 'use colors even without a terminal, 0 for none; overrides NO_COLOR',
-  NO_COLOR: 'use no colors',
+  FORCE_COLOR: 'use colors even without a terminal, or no colors if 0; overrides NO_COLOR',
+  NO_COLOR: 'disable colors',
   NODE_USE_ENV_PROXY:
     '1 sends requests through HTTPS_PROXY, except to the hosts in NO_PROXY; needs Node 22.21 or 24.5',
   NODE_EXTRA_CA_CERTS: 'a file with additional certificate authorities to trust',
@@ -290,8 +290,8 @@ export class Settings {
   }
 
   /**
-   * Finds the saved key for an address. If no profile is selected, a profile's key is used if it is the only
-   * one for the address.
+   * Finds the saved key for an address. If no profile is selected, also accepts a profile's key, provided
+   * that no other key fits the address.
    */
   private async findSavedKey(address: string | undefined): Promise<FoundSetting | undefined> {
     await this.findInFile('api_key')

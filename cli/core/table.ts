@@ -39,7 +39,9 @@ export function table(
 const lineCells = (widths: number[]): number =>
   widths.reduce((cells, width) => cells + width, gap.length * (widths.length - 1))
 
-/** Narrows the widest columns until a row fits, but the first column last, because it identifies the row. */
+/**
+ * Narrows the widest columns until a row fits. Narrows the first column last, because it identifies the row.
+ */
 function fitWidths(widths: number[], maxCells: number): number[] {
   const fitted = [...widths]
   for (const first of [1, 0]) {

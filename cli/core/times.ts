@@ -11,12 +11,13 @@ export function showSeconds(seconds: number): string {
 }
 
 /**
- * Minimum clock difference to correct. Latency and the one-second resolution of `Date` cause smaller ones.
+ * Minimum clock difference to correct. Latency and the one-second resolution of `Date` cause smaller
+ * differences.
  */
 const minSkewMs = 2_000
 let aheadMs = 0
 
-/** Measures the difference from the service's clock. @param date the `Date` header of a response */
+/** Adjusts {@link serviceNow} to the service's clock. @param date the `Date` header of a response */
 export function setServiceClock(date: string | undefined, now = Date.now()): void {
   // The header has whole seconds, so on average it is half a second behind.
   const ahead = Date.parse(date ?? '') + 500 - now

@@ -44,8 +44,8 @@ async function waitFor(api: Api, code: string, seconds: number, { show }: WaitRe
 }
 
 /**
- * Returns whether another session can be created. Ignores a failed request, because the next poll may
- * succeed.
+ * Returns whether another session can be created. Returns false if the request fails, because the next poll
+ * may succeed.
  */
 async function hasRoom(api: Api): Promise<boolean> {
   try {

@@ -36,7 +36,10 @@ export async function bridge(
     }
   }
 
-  /** Cancels a request by closing its connection. Before version 2026-07-28, also sends the notification. */
+  /**
+   * Cancels a request by closing its connection. Before protocol version 2026-07-28, also forwards the
+   * notification.
+   */
   async function cancel(message: Message): Promise<void> {
     const one = running.get(message.params?.requestId as string)
     if (!one) return

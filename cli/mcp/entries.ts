@@ -26,7 +26,7 @@ export interface Spot {
   name: string
 }
 
-/** @throws {CliError} `usage` if the name or scope is not supported */
+/** Returns a supported MCP client. @throws {CliError} `usage` if the name or scope is not supported */
 export function findTarget(name: string, scope: TargetScope): Target {
   const target = Object.hasOwn(targets, name) ? targets[name] : undefined
   if (!target) {
@@ -67,7 +67,7 @@ function placeOf(file: string): string {
   return existsSync(folder) ? join(realpathSync(folder), basename(file)) : file
 }
 
-/** Returns whether the file is in a folder that belongs to the MCP client and exists. */
+/** Returns whether the file's folder exists and belongs only to the MCP client. */
 const hasFolder = (file: string, { home, folder }: ConfigFolders): boolean =>
   ![home, folder].includes(dirname(file)) && existsSync(dirname(file))
 

@@ -28,7 +28,7 @@ export function readSettings(file: string): string | undefined {
 const newModes: Record<TargetScope, number> = { user: 0o600, project: 0o644 }
 
 /**
- * Creates a backup of a settings file, and replaces the file atomically. Keeps symbolic links.
+ * Backs up a settings file, and replaces it atomically. Keeps symbolic links.
  * @returns the path of the backup, or undefined for a new file
  * @throws {CliError} `settings_broken` if the file cannot be written
  */

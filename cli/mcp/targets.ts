@@ -18,7 +18,9 @@ export interface Target {
   title: string
   /** The key of the object that contains the servers. Default: `mcpServers`. */
   section?: string
-  /** Returns possible paths of the settings. The first existing file is used, or else the first path. */
+  /**
+   * Returns possible paths of the project settings. The first existing file is used, or else the first path.
+   */
   project?: (folders: ConfigFolders) => string[]
   user: (folders: ConfigFolders) => string[]
   /** Returns the entry for a local server. By default, it has the fields `command` and `args`. */
@@ -113,9 +115,7 @@ export const sectionOf = ({ section = 'mcpServers' }: Target): string => section
 
 export const isToml = (file: string): boolean => file.endsWith('.toml')
 
-/**
- * Returns a server's entry, or undefined if the server uses HTTP and the MCP client does not support that.
- */
+/** Returns a server's entry, or undefined for an HTTP server that the MCP client does not support. */
 export const entryOf = ({ local, http }: Target, server: Server): ServerEntry | undefined =>
   'url' in server ? http?.(server.url) : (local?.(server) ?? { ...server })
 

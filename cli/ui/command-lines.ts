@@ -31,7 +31,9 @@ export function onSession(state: State, words: string[], rest: string[] = []): s
   return session && [...words, '-s', session.id, ...rest]
 }
 
-/** Returns arguments that attach to a running terminal, or that run any other selected command again. */
+/**
+ * Returns arguments that attach to the selected command if it is a running terminal, or else run it again.
+ */
 export function rerunArguments(state: State): string[] | undefined {
   const command = selectedCommand(pageOf(state) as SessionPage)
   if (command && isOpenTerminal(command)) return onSession(state, ['attach'], [command.id])

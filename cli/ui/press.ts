@@ -104,7 +104,10 @@ function scrollHelp(ui: Ui, dialog: Dialog & { kind: 'help' }, key: string) {
   ui.store.set({ dialog: { ...dialog, top: Math.max(0, Math.min(last, dialog.top + steps[key]!)) } })
 }
 
-/** Enter copies the selected line, and any listed key copies its own line. */
+/**
+ * Handles a key in the list of command lines. Enter copies the selected line, and any listed key copies its
+ * own line.
+ */
 function chooseLine(ui: Ui, dialog: Dialog & { kind: 'copy' }, key: string) {
   const lines = commandLines(ui.store.get())
   const by = { up: -1, k: -1, down: 1, j: 1 }[key]

@@ -11,7 +11,7 @@ import { findPage } from './pages.ts'
 import type { Trouble } from './state.ts'
 import type { Ui } from './ui.ts'
 
-/** Milliseconds between the end of a refresh and the start of the next one. */
+/** Milliseconds between the end of a refresh and the start of the next. */
 const pauseMs = 3_000
 /** Milliseconds after which a missing response is reported. */
 const slowMs = 5_000

@@ -42,13 +42,13 @@ export interface Trouble {
 
 export interface Opening {
   program: 'shell' | 'pager'
-  /** Keys typed so far, as a terminal sends them. */
+  /** Keys typed so far, encoded as a terminal sends them. */
   typed: string
 }
 
 export type Page = FirstRunPage | ListPage | SessionPage | OutputPage
 interface AnyPage {
-  /** Identifies the page. Never changes, although each change replaces the page object. */
+  /** Identifies the page. Stays the same when a change replaces the page object. */
   pageId: number
 }
 export interface FirstRunPage extends AnyPage {

@@ -5,7 +5,7 @@ import type { Ui } from './ui.ts'
 
 export interface Press {
   key: string
-  /** Empty for keys that do not produce text, such as the arrow keys. */
+  /** Text that the key produces. Empty for keys such as the arrow keys. */
   text: string
 }
 
