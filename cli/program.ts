@@ -187,10 +187,7 @@ function setNegatedDefaults(command: Command): void {
   }
 }
 
-/**
- * Returns the message of a usage error. If a subcommand is missing, commander prints the help without a
- * message.
- */
+/** Returns the message of a usage error. If a subcommand is missing, commander prints only the help. */
 const messageOf = ({ code, message }: CommanderError, command: Command | undefined): string =>
   code === 'commander.help' ? 'A command is missing.' : rewriteError(message, command).replace(/^error: /, '')
 

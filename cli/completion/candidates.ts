@@ -10,6 +10,7 @@ export interface Completion {
 }
 
 /**
+ * Returns completions for the current word.
  * @param words the words between the program name and the current word
  * @param current the part of the current word before the cursor
  */

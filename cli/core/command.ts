@@ -29,8 +29,7 @@ export interface Invocation<Options> {
   settings: Settings
   api: Api
   /**
-   * Prints each request with --debug; undefined otherwise. Needed to create an API client for another
-   * address.
+   * Prints requests with --debug; undefined otherwise. Needed to create an API client for another address.
    */
   trace: Trace | undefined
   output: Output

@@ -50,6 +50,7 @@ export function keysOf({ values }: Config): SavedKey[] {
 type Changes = Record<string, string | undefined>
 
 /**
+ * Saves changes to the top level or a profile.
  * @param decide returns changes to the saved values, or undefined to save nothing
  * @returns the previous values, or undefined if nothing was saved
  * @throws {CliError} `settings_broken` if the file cannot be parsed or written

@@ -189,10 +189,7 @@ export class Settings {
     return isValid && isFor ? token : undefined
   }
 
-  /**
-   * Returns the saved current session. Ignores an invalid file, because flags and environment variables may
-   * suffice.
-   */
+  /** Returns the saved current session. Ignores an invalid file, because flags and variables may suffice. */
   async currentSession(): Promise<FoundSetting | undefined> {
     if (!existsSync(this.file)) return undefined
     const { session } = await this.saved().catch(() => ({ session: undefined }))
@@ -207,6 +204,7 @@ export class Settings {
   }
 
   /**
+   * Saves changes to the top level or the selected profile.
    * @param changes new values, or a function that returns them and is called while the file is locked
    * @returns the previous values, or undefined if nothing was saved
    */
@@ -347,7 +345,7 @@ function noProfile(name: string, file: string, existing: string[]): CliError {
   })
 }
 
-/** @throws {CliError} `usage` if the key is not valid in an HTTP header */
+/** Validates an API key. @throws {CliError} `usage` if it is not valid in an HTTP header */
 export function readKey(text: string, source: string): string {
   if (/^[\x21-\x7e]+$/.test(text)) return text
   const problem = 'is empty or contains a character that is not allowed in a key'

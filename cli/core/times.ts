@@ -11,8 +11,7 @@ export function showSeconds(seconds: number): string {
 }
 
 /**
- * Minimum clock difference to correct. Latency and the one-second resolution of `Date` cause smaller
- * differences.
+ * Minimum clock skew to correct. Latency and the one-second resolution of `Date` cause smaller differences.
  */
 const minSkewMs = 2_000
 let aheadMs = 0

@@ -35,7 +35,10 @@ export function connect(api: Api): Connection {
       ...(protocol === undefined ? {} : { 'mcp-protocol-version': protocol }),
     }
 
-  /** @param body a message, or undefined to resume a broken stream */
+  /**
+   * Sends a request and yields the events of the response.
+   * @param body a message, or undefined to resume a broken stream
+   */
   async function* ask(body: string | undefined, more: Record<string, string>, signal: AbortSignal) {
     const [name, method] =
       body === undefined ? (['resumeMcp', 'GET'] as const) : (['callMcp', 'POST'] as const)

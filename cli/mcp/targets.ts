@@ -26,8 +26,7 @@ export interface Target {
   /** Returns the entry for a local server. By default, it has the fields `command` and `args`. */
   local?(server: LocalServer): ServerEntry
   /**
-   * Returns the entry for an HTTP server. Undefined if the MCP client cannot read the key from the
-   * environment.
+   * Returns the entry for an HTTP server. Undefined if the client cannot read the key from the environment.
    */
   http?(url: string): ServerEntry
   /** Fields that Sandlot manages in addition to the fields it writes. All other fields belong to the user. */
