@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // This file has no static imports, so that the client starts quickly.
 
-/** The build replaces this name with the version from `engines` in package.json. */
+/** Oldest supported Node version, which the build takes from `engines` in package.json. */
 declare const oldestNode: string
 const args = process.argv.slice(2)
 

@@ -50,7 +50,9 @@ export async function runProgram(args: string[]): Promise<number> {
   }
 }
 
-/** Returns whether to open the picker: at a terminal, without a command, --json and --no-input. */
+/**
+ * Returns whether to open the picker: on a terminal, with no command, and with neither --json nor --no-input.
+ */
 function opensPicker(program: Command, args: string[]): boolean {
   const { operands, unknown } = program.parseOptions(args)
   const { json, input } = program.opts<CommonOptions>()
@@ -66,7 +68,7 @@ function explainDumbTerminal(): void {
     )
 }
 
-/** Used for shell completion and to generate docs/cli.md. */
+/** Returns the tree of commands, which is used for shell completion and to generate docs/cli.md. */
 export function describeProgram(): CommandTree {
   const run: Run = { command: undefined, code: exitCodes.done, output: createOutput({}), entries: new Map() }
   return { program: createProgram(run), load: (command) => load(command, run) }
@@ -106,7 +108,7 @@ function createProgram(run: Run, args: string[] = []): Command {
   return program
 }
 
-/** Node silently replaces invalid bytes with U+FFFD. */
+/** Rejects arguments that are not UTF-8. Node silently replaces their invalid bytes with U+FFFD. */
 function assertUtf8(args: string[]): void {
   const changed = args.find((arg) => arg.includes('\ufffd'))
   if (changed === undefined) return
@@ -121,7 +123,7 @@ function assertUtf8(args: string[]): void {
 
 const footer = `
 Settings are read from flags, the profile of --profile, SANDLOT_URL, SANDLOT_API_KEY and SANDLOT_SESSION, and the
-  settings file, in this order; see \`sandlot help settings\`.
+  settings file, in that order; see \`sandlot help settings\`.
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 credentials, 5 ambiguous or conflicting, 6 quota,
   7 rate limit, 8 network or server error, 9 incomplete, 130 interrupted; see \`sandlot help exit-codes\`.`
 
@@ -130,7 +132,10 @@ const isCommand = (name: string): boolean =>
     ([each, entry]) => each === name || ('aliases' in entry && entry.aliases?.includes(name)),
   )
 
-/** Returns undefined for the name of a command or an option. @throws {CliError} `usage` for an unknown name */
+/**
+ * Returns a help topic, or undefined if `name` is a command or an option.
+ * @throws {CliError} `usage` for an unknown name
+ */
 async function readTopic(name: string): Promise<string | undefined> {
   if (isCommand(name) || name.startsWith('-')) return undefined
   const { topics } = await import('./core/topics.ts')
@@ -140,7 +145,9 @@ async function readTopic(name: string): Promise<string | undefined> {
   })
 }
 
-/** Adds the options only when a command runs, so that the client starts quickly. */
+/**
+ * Adds commands to a group. Adds their options only when a command runs, so that the client starts quickly.
+ */
 function addCommands(parent: Command, branch: Branch, run: Run): void {
   for (const [name, entry] of Object.entries(branch)) {
     const { hidden = false, aliases = [] } = 'load' in entry ? entry : {}
@@ -168,7 +175,10 @@ async function load(command: Command, run: Run): Promise<void> {
   setNegatedDefaults(command)
 }
 
-/** Sets options declared only as `--no-…` to true. Commander does so before the hook adds the options. */
+/**
+ * Sets options declared only as `--no-…` to true by default. Commander sets such defaults too early, before
+ * the hook adds the options.
+ */
 function setNegatedDefaults(command: Command): void {
   for (const option of command.options) {
     const [name, positive] = [option.attributeName(), option.long?.replace('--no-', '--')]
@@ -177,11 +187,11 @@ function setNegatedDefaults(command: Command): void {
   }
 }
 
-/** For a group without a subcommand, commander has only shown the help. */
+/** Returns the message of a usage error. If a subcommand is missing, commander prints only the help. */
 const messageOf = ({ code, message }: CommanderError, command: Command | undefined): string =>
   code === 'commander.help' ? 'A command is missing.' : rewriteError(message, command).replace(/^error: /, '')
 
-/** Rewrites commander's error messages. Suggests the equivalents of commands from other tools. */
+/** Rewrites commander's error messages, and suggests equivalents for commands from other tools. */
 function rewriteError(text: string, group: Command | undefined): string {
   const end = text.endsWith('\n') ? '\n' : ''
   const [, value, argument, choices] = invalidChoice.exec(text) ?? []
@@ -196,7 +206,7 @@ function rewriteError(text: string, group: Command | undefined): string {
 const invalidChoice =
   /^error: command-argument value '(.*)' is invalid for argument '(.*)'\. Allowed choices are (.*)\./
 
-/** If a command's exit code is remote, the client's own errors exit with 125. */
+/** Returns an error's exit code, which is 125 for commands that exit with a remote command's exit code. */
 function exitCodeOf(error: CliError, { command }: Run): number {
   const runsCommand = ['exec', 'attach'].includes(command?.name() ?? '') || command?.opts().rm === true
   return runsCommand && error.exitCode !== exitCodes.interrupted ? exitCodes.execFailed : error.exitCode
@@ -210,7 +220,7 @@ function guessOutput(args: string[]): Output {
   return createOutput({ json: before.some((word) => /^--json(=|$)/.test(word)), color })
 }
 
-/** Ignores EPIPE, which is expected with `| head`. */
+/** Exits if writing to stdout fails. Ignores EPIPE, which is expected with `| head`. */
 function handleOutputErrors(fail: (error: unknown) => number): void {
   process.stderr.on('error', () => {})
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {

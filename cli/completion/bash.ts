@@ -1,17 +1,19 @@
-/** Parses and quotes command lines, because bash passes the line to completion as unparsed text. */
+/** Parses the command line, which bash passes unparsed to completion scripts, and quotes the candidates. */
 import type { Candidate } from './sources.ts'
 
 export interface Cursor {
-  /** Complete words before the cursor, unquoted. */
+  /** Words before the current word, with quoting removed. */
   words: string[]
-  /** The part of the current word before the cursor, unquoted. */
+  /** The part of the current word before the cursor, with quoting removed. */
   current: string
   quote: '"' | "'" | ''
-  /** Length of the prefix of `current` that bash keeps: up to the last unquoted `=` or `:`, or a quote. */
+  /**
+   * Length of the prefix of `current` that bash does not replace: up to the last opening quote, `=` or `:`.
+   */
   kept: number
 }
 
-/** Splits a line into words like a shell, without expansions. @param breaks COMP_WORDBREAKS */
+/** Splits a line into words as a shell would, but without expansions. @param breaks COMP_WORDBREAKS */
 export function readLine(line: string, breaks: string): Cursor {
   const cursor: Cursor = { words: [], current: '', quote: '', kept: 0 }
   let isWord = false
@@ -42,7 +44,7 @@ export function readLine(line: string, breaks: string): Cursor {
 const isEscape = (quote: string, next: string | undefined): boolean =>
   quote === '' || (quote === '"' && next !== undefined && '"$`\\'.includes(next))
 
-/** Adds descriptions if bash only lists the candidates. @param type COMP_TYPE */
+/** Quotes the candidates, and adds descriptions if bash only lists the candidates. @param type COMP_TYPE */
 export function writeWords(candidates: Candidate[], { quote, kept }: Cursor, type: string): string[] {
   const words = candidates
     .filter(({ value }) => quote !== "'" || !value.includes("'"))

@@ -5,13 +5,14 @@ import { type Candidate, openSources } from './sources.ts'
 
 export interface Completion {
   candidates: Candidate[]
-  /** Whether the shell also offers local files. */
+  /** Whether the shell should also offer local files. */
   files: boolean
 }
 
 /**
- * @param words the words before the current word, without the program
- * @param current the current word up to the cursor
+ * Returns completions for the current word.
+ * @param words the words between the program name and the current word
+ * @param current the part of the current word before the cursor
  */
 export async function complete(commands: CommandTree, words: string[], current: string): Promise<Completion> {
   const line = await readLine(commands, words)
@@ -25,7 +26,7 @@ interface TypedLine {
   operands: string[]
   options: Record<string, string>
   seen: Set<Option>
-  /** The option whose value is the next word. */
+  /** Option that takes the next word as its value. */
   pending: Option | undefined
   ended: boolean
   helping: boolean
@@ -63,7 +64,7 @@ async function readLine({ program, load }: CommandTree, words: string[]): Promis
 const subcommand = ({ commands }: Command, word: string): Command | undefined =>
   commands.find((each) => each.name() === word || each.aliases().includes(word))
 
-/** Supports `--name value`, `--name=value`, `-n value`, `-nvalue` and `-abc`. */
+/** Parses `--name value`, `--name=value`, `-n value`, `-nvalue` and `-abc`. */
 function readOption(line: TypedLine, word: string): void {
   if (word.startsWith('--')) {
     const [, flag = word, value] = withValue.exec(word) ?? []
@@ -135,7 +136,9 @@ function optionsOf({ command, seen }: TypedLine): Candidate[] {
   ].map(({ long, short, description }) => ({ value: long ?? short!, description }))
 }
 
-/** Of the options without choices, only repeatable ones have a parser. */
+/**
+ * Returns whether an option is repeatable. Options without choices have a parser only if they are repeatable.
+ */
 const isRepeatable = ({ variadic, parseArg, argChoices }: Option): boolean =>
   variadic || (parseArg !== undefined && argChoices === undefined)
 
@@ -149,7 +152,7 @@ function subcommands({ command, helping }: TypedLine): Candidate[] {
   return [...below.filter(({ value }) => value !== 'help'), ...further]
 }
 
-/** Completes a value from its declared choices, or according to a placeholder such as `<id>` or `<path>`. */
+/** Completes a value with its declared choices, or with values that fit a placeholder such as `<id>`. */
 async function values(line: TypedLine, wanted: Option | Argument, current: string): Promise<Completion> {
   const { operands, options } = line
   const sources = openSources(options)
@@ -191,6 +194,6 @@ async function placesToCopy(options: Record<string, string>, current: string): P
   return prefix(`${session}:`, noFiles(await sources.paths(path)))
 }
 
-/** Returns `exec-id` for the placeholder `<exec-id>`. */
+/** Returns the name in a placeholder, such as `exec-id` for `<exec-id>`. */
 const nameOf = (wanted: Option | Argument): string =>
   'flags' in wanted ? (/[<[]([^>\].]+)/.exec(wanted.flags)?.[1] ?? '') : wanted.name()

@@ -14,15 +14,18 @@ export interface Candidate {
 const timeoutMs = 2_000
 
 /**
- * Loads completion values from the service or the settings file. Each function returns an empty list after an
- * error or a timeout.
- * @param options the options on the command line, including flags such as --url
+ * Returns functions that load completion values from the service or the settings file. On an error or a
+ * timeout, each function returns an empty list.
+ * @param options the options on the command line, including global options such as --url
  */
 export function openSources(options: Record<string, string>) {
   const settings = () => new Settings(options)
   const api = () => createApi(settings())
   return {
-    /** Offers each session's name if possible. Ids of sessions with names are offered once the user types. */
+    /**
+     * Returns each session's name, or its id if the name is unsuitable. Once the user has typed something,
+     * returns both.
+     */
     sessions: (typed: string) =>
       attempt(async () => {
         const { data } = await api().call('listSandboxes', { query: { state: 'active', limit: 100 } })
@@ -33,7 +36,7 @@ export function openSources(options: Record<string, string>) {
           return typed === '' ? [asName] : [asName, asId]
         })
       }),
-    /** Offers remote paths, relative to --cwd or /workspace. */
+    /** Returns remote paths, relative to --cwd or, by default, /workspace. */
     paths: (typed: string) =>
       attempt(async () => {
         const id = await selectSession(settings(), api())
@@ -56,7 +59,7 @@ export function openSources(options: Record<string, string>) {
   }
 }
 
-/** Returns whether the name works on a command line and identifies exactly one session. */
+/** Returns whether a name can be typed on a command line and identifies exactly one session. */
 const isHandle = (name: string | null, sessions: Sandbox[]): name is string =>
   name !== null &&
   !/^-|^sbx_/.test(name) &&

@@ -3,7 +3,7 @@ import { CliError } from './errors.ts'
 /**
  * Validates a base address, and removes its trailing slash. Accepts `http://` only for this machine, because
  * API keys must never be sent in cleartext.
- * @param source for error messages: the flag, environment variable or file that contains the address
+ * @param source where the address is set, for error messages: a flag, an environment variable or a file
  * @throws {CliError} `address_refused`
  */
 export function readAddress(text: string, source: string): string {

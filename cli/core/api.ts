@@ -22,7 +22,7 @@ import { version } from './version.ts'
 
 type Endpoints = typeof endpoints
 
-/** A part of a request. Optional if its schema accepts an empty object or undefined. */
+/** Type of one part of a request. The part is optional if its schema accepts an empty object or undefined. */
 type Part<Name extends EndpointName, Key extends 'params' | 'query' | 'body'> =
   Endpoints[Name] extends Record<Key, infer Schema extends ZodType>
     ? Record<never, never> extends Exclude<input<Schema>, undefined>
@@ -34,7 +34,7 @@ interface Common {
   token?: string
   headers?: Record<string, string>
   timeoutMs?: number
-  /** Binary body. Each retry iterates over the chunks again. */
+  /** Binary request body. Each retry iterates over it from the start. */
   bytes?: AsyncIterable<Uint8Array> | Iterable<Uint8Array>
 }
 
@@ -48,22 +48,22 @@ export type Reply<Name extends EndpointName> =
 
 export type Api = ReturnType<typeof createApi>
 
-/** Timeout for an ordinary request and its retries. */
+/** Timeout for an ordinary request, including its retries. */
 const requestTimeoutMs = 30_000
-/** The service stops a file search after 30 s. */
+/** Timeout for a file search, longer than the service's own limit of 30 s. */
 export const searchTimeoutMs = 45_000
 const slowMs = 3_000
-/** If the service asks for a longer wait, the request fails. */
+/** Maximum time that the client waits for a rate limit. If Retry-After is longer, the request fails. */
 const maxRetryAfterSeconds = 10
 const retryDelaysMs = [100, 400]
 
-/** A request as printed by --debug. The query string, which may contain a path, is omitted. */
+/** A request as printed by --debug. Omits the query string, which may contain the path of a file. */
 export interface RequestTrace {
   method: string
   path: string
   status?: number
   problem?: string
-  /** Time until the end of the response, or until the headers of a streamed response. */
+  /** Time in milliseconds until the end of the response, or until the headers of a streamed response. */
   ms: number
   requestId?: string
 }
@@ -75,9 +75,12 @@ interface Waiting {
   aside(text: string): void
 }
 
-/** @param waiting reports delays. If unset, a request that exceeds a rate limit fails immediately. */
+/** @param waiting reports delays. If omitted, a request that exceeds a rate limit fails immediately. */
 export const createApi = (settings: Settings, trace?: Trace, waiting?: Waiting) => ({
-  /** @throws {CliError} with the service's error code, or a client error code such as `network` */
+  /**
+   * Sends a request.
+   * @throws {CliError} with the service's error code, or a client error code such as `network`
+   */
   async call<Name extends EndpointName>(name: Name, request: Request<Name>): Promise<Reply<Name>> {
     const call = await prepare(name, request, settings)
     const send = tracing(exchange, trace)
@@ -92,7 +95,7 @@ export const createApi = (settings: Settings, trace?: Trace, waiting?: Waiting) 
     })
   },
 
-  /** Resolves when the response headers arrive. Until then, `timeoutMs` applies. */
+  /** Sends a request and resolves when the response headers arrive. `timeoutMs` applies only until then. */
   async open<Name extends EndpointName>(name: Name, request: Request<Name>): Promise<OpenExchange> {
     const call = await prepare(name, request, settings)
     const send = tracing(openExchange, trace)
@@ -109,7 +112,7 @@ export const createApi = (settings: Settings, trace?: Trace, waiting?: Waiting) 
     })
   },
 
-  /** Prepares a request for the caller to send, such as a WebSocket handshake. */
+  /** Prepares a request that the caller sends itself, such as a WebSocket handshake. */
   async addressOf<Name extends EndpointName>(name: Name, request: Request<Name>) {
     const call = await prepare(name, request, settings)
     const { url, headers, method } = call.outgoing
@@ -164,7 +167,7 @@ function bodyOf({ bytes, body: value }: RequestInput): Pick<Exchange, 'headers' 
   throw new CliError('body_too_large', message, { hint: largeHint })
 }
 
-/** Rejects `.` and `..`, which the URL parser resolves even when percent-encoded. */
+/** Percent-encodes an id. Rejects `.` and `..`, which the URL parser resolves even when percent-encoded. */
 function encodeId(id: string): string {
   if (id !== '' && id !== '.' && id !== '..') return encodeURIComponent(id)
   throw new CliError('usage', `${JSON.stringify(id)} is not an id.`)
@@ -318,7 +321,7 @@ export const notSandlot = (origin: string, status: number) =>
 const redirected = (status: number, location: string | undefined, origin: string) =>
   new CliError(
     'redirected',
-    `${origin} redirects (${status}) to ${location ?? 'an unknown address'}. Redirects are not followed, because they would forward the credentials.`,
+    `${origin} redirects (${status}) to ${location ?? 'an unknown address'}. Redirects are not followed, because the credentials would be forwarded.`,
     { hint: 'If that address is correct, save it with `sandlot config set-url URL`.', details: { status } },
   )
 

@@ -16,7 +16,7 @@ export function startChecks(report: (text: string) => unknown) {
   return {
     done,
     exitCode: (): number => failure?.exitCode ?? exitCodes.done,
-    /** @param run returns a description, and throws if the check fails */
+    /** Runs a check and reports its result. @param run returns a description, or throws if the check fails */
     async check(name: string, run: () => string | Promise<string>): Promise<boolean> {
       const started = performance.now()
       const finish = (ok: boolean, detail: string, next: string | null) => {

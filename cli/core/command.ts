@@ -17,7 +17,9 @@ export type Define = (
 
 export interface CommandTree {
   program: Command
-  /** Adds a command's arguments, options or subcommands. Must be called once per command. */
+  /**
+   * Adds a command's arguments and options, or a group's subcommands. Must be called only once per command.
+   */
   load(command: Command): Promise<void>
 }
 
@@ -26,11 +28,13 @@ export interface Invocation<Options> {
   options: Options
   settings: Settings
   api: Api
-  /** For requests to another address. Undefined without --debug. */
+  /**
+   * Prints requests with --debug; undefined otherwise. Needed to create an API client for another address.
+   */
   trace: Trace | undefined
   output: Output
   ask: Ask
-  /** Returns the session's id, as {@link selectSession} does. */
+  /** Returns the id of the session to use. See {@link selectSession}. */
   session(typed?: string): Promise<string>
   command: Command
   exitWith(code: number): void
@@ -38,7 +42,7 @@ export interface Invocation<Options> {
 }
 
 export interface CommonOptions {
-  /** True for `--json`, or the fields of `--json=FIELDS`. */
+  /** True for `--json`, or the field list of `--json=FIELDS`. */
   json?: true | string
   quiet?: boolean
   input?: boolean
@@ -51,7 +55,7 @@ export interface CommonOptions {
   session?: string
 }
 
-/** Keeps commander from parsing the argument after --json as the option's value. */
+/** The --json option, which takes a value only after `=`, never from the next argument. */
 class JsonOption extends Option {
   is(word: string): boolean {
     const [, fields] = /^--json=(.*)$/s.exec(word) ?? []
@@ -67,9 +71,9 @@ export function addCommonOptions(command: Command): void {
   const options = [
     new JsonOption(
       '--json',
-      'print one JSON object, even for errors; --json=FIELD,FIELD.PATH prints only these fields',
+      'print one JSON object, even for errors; --json=FIELD,FIELD.PATH prints only those fields',
     ),
-    new Option('-q, --quiet', 'print no notes on stderr, and only the ids in lists'),
+    new Option('-q, --quiet', 'print no notes to stderr, and only the ids in lists'),
     new Option('--no-input', 'never prompt: fail and name the option to use instead'),
     new Option('-y, --yes', 'answer every yes-or-no question with yes'),
     new Option('--debug', 'show each request with its duration and id, without secrets'),
@@ -114,11 +118,11 @@ interface Declaration<Options> {
   declare?(command: Command): unknown
   notes?: string
   examples: string[]
-  /** The result's fields. Other fields in `--json=FIELDS` are rejected before the command runs. */
+  /** Fields of the result. If `--json=FIELDS` names any other field, the command is not run. */
   fields?: readonly string[] | ((options: Options) => readonly string[])
-  /** The field that contains the result's list. Default: `data`. */
+  /** Name of the result's list field. Default: `data`. */
   list?: string
-  /** Whether the command creates a missing profile. */
+  /** Whether the command creates the profile if it does not exist. */
   makesProfile?: boolean
   handle(invocation: Invocation<Options>): Promise<void>
 }
@@ -165,7 +169,9 @@ function outputOptionsOf({ json, quiet, color }: CommonOptions, shape: JsonShape
   return { json: json !== undefined, fields, shape, quiet: quiet === true, color }
 }
 
-/** Options after the command's name override options before the name. Both override defaults. */
+/**
+ * Returns a command's options. Options after its name override options before it, and both override defaults.
+ */
 export function optionsOf<Options extends object>(command: Command): Options {
   const line = [command.parent?.parent, command.parent, command].filter((each) => each != null)
   const given = line.flatMap((each) =>

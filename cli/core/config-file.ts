@@ -1,5 +1,5 @@
-/** Reads and atomically writes the settings file. Unknown entries and, where possible, comments are kept. */
-// Synchronous, because importing node:fs/promises takes 8 ms.
+/** Reads and atomically writes the settings file. Keeps unknown entries and, where possible, comments. */
+// Uses the synchronous API, because importing node:fs/promises takes 8 ms.
 import { chmodSync, mkdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
@@ -10,7 +10,7 @@ import { followLinks, replaceFile } from './replace-file.ts'
 import { keyIn, type SavedKey } from './saved-keys.ts'
 
 interface Config {
-  /** Empty if the file does not exist. */
+  /** The file's text. Empty if the file does not exist. */
   text: string
   values: TomlTable
 }
@@ -46,10 +46,11 @@ export function keysOf({ values }: Config): SavedKey[] {
   return [keyIn(values), ...keys].filter((key) => key !== undefined)
 }
 
-/** Undefined removes a key. */
+/** New values by key. Undefined removes a key. */
 type Changes = Record<string, string | undefined>
 
 /**
+ * Saves changes to the top level or a profile.
  * @param decide returns changes to the saved values, or undefined to save nothing
  * @returns the previous values, or undefined if nothing was saved
  * @throws {CliError} `settings_broken` if the file cannot be parsed or written
@@ -78,7 +79,7 @@ export function saveConfig(
   }
 }
 
-/** Returns whether other users can read an API key or a login in the file. */
+/** Returns whether other users can read an API key or a login token in the file. */
 export function isExposed(file: string, { values }: Config): boolean {
   if (process.platform === 'win32') return false
   const isSecret = ({ api_key, token }: TomlTable) => api_key !== undefined || token !== undefined
@@ -95,7 +96,7 @@ function readText(file: string): string {
   }
 }
 
-/** Edits single lines to keep comments. If that does not work, rewrites the text without comments. */
+/** Applies changes to single lines to keep comments. If that fails, rewrites the text without comments. */
 function change({ text, values }: Config, changes: Changes, profile?: string): string {
   const wanted = profile === undefined ? merge(values, changes) : withProfile(values, profile, changes)
   const edited = Object.entries(changes).reduce(
@@ -119,7 +120,8 @@ const merge = (table: TomlTable, changes: Changes): TomlTable =>
   )
 
 /**
- * Does not use toml-patch, which would insert the key below the next table's comment.
+ * Replaces, inserts or removes a key's line. Does not use toml-patch, which would insert the key below the
+ * next table's comment.
  * @param line the new line, or undefined to remove the key
  */
 function changeLine(text: string, line: string | undefined, key: string, profile?: string): string {

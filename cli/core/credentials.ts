@@ -68,7 +68,10 @@ export async function readNewPassword(asking: Asking): Promise<{ password: strin
   return { password, newPassword: await askTwice(asking, 'New password') }
 }
 
-/** Repeats until both entries match. After an error, the user might type the password at the shell prompt. */
+/**
+ * Asks for a password twice, until both entries match. If the command exited instead, the user might type the
+ * password at the shell prompt.
+ */
 async function askTwice({ ask, output }: Asking, label: string): Promise<string> {
   for (;;) {
     const password = await ask.hidden(label, both, isLongEnough)

@@ -9,11 +9,11 @@ const reasons: Record<DestroyReason, string> = {
   pod_failed: 'its pod failed',
 }
 
-/** Returns an unknown reason unchanged. */
+/** Describes why a session was destroyed. Returns an unknown reason unchanged. */
 export const describeDestroyReason = ({ destroy_reason: reason }: Pick<Sandbox, 'destroy_reason'>): string =>
   reason === null ? 'the reason is unknown' : (reasons[reason] ?? reason)
 
-/** Returns undefined unless the end of the session killed the command. */
+/** Returns why the session ended if that killed the command, or undefined otherwise. */
 export function destroyReasonOf(command: { status: string; reason?: string | null }): string | undefined {
   const { status, reason } = command
   if (status !== 'killed' || !reason || !Object.hasOwn(reasons, reason)) return undefined

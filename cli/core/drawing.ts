@@ -1,7 +1,7 @@
 export const colorChoices = ['auto', 'always', 'never'] as const
 export type ColorChoice = (typeof colorChoices)[number]
 
-/** --color overrides FORCE_COLOR, which overrides NO_COLOR. */
+/** Returns whether to use colors. --color overrides FORCE_COLOR, which overrides NO_COLOR. */
 export function wantsColor(stream: NodeJS.WriteStream, choice: ColorChoice = 'auto'): boolean {
   if (choice !== 'auto') return choice === 'always'
   const { FORCE_COLOR: force = '', NO_COLOR: no = '', TERM: terminal } = process.env

@@ -19,7 +19,10 @@ interface RemoteFile {
   settings: Settings
 }
 
-/** @throws {CliError} `usage` if there is no terminal; otherwise the same errors as {@link changeByHand} */
+/**
+ * Opens a remote file in the user's editor, saves the changes, and prints a diff.
+ * @throws {CliError} `usage` if there is no terminal, or an error from {@link changeByHand}
+ */
 export async function editByHand({ output, ...editing }: RemoteFile & { output: Output }): Promise<void> {
   if (!process.stdin.isTTY || output.json) {
     throw new CliError('usage', 'An editor needs a terminal. Use --old and --new instead.')
@@ -31,8 +34,9 @@ export async function editByHand({ output, ...editing }: RemoteFile & { output: 
 }
 
 /**
+ * Opens a remote file in the user's editor, and saves the changes.
  * @returns undefined if nothing was changed
- * @throws {CliError} if the editor fails, or if the remote file changed in the meantime
+ * @throws {CliError} if the editor fails, or if the remote file has changed in the meantime
  */
 export async function changeByHand({ api, id, path, settings }: RemoteFile) {
   const before = await download(api, id, path)

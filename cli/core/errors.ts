@@ -16,7 +16,7 @@ export const exitCodes = {
   interrupted: 130,
 } as const
 
-/** Exit codes of errors that only the client reports. */
+/** Exit codes for errors that the client itself reports. */
 const clientCodes = {
   usage: exitCodes.usage,
   address_refused: exitCodes.usage,
@@ -37,7 +37,7 @@ const clientCodes = {
   failed: exitCodes.failed,
 } as const
 
-/** Exit codes by HTTP status. They also apply to error codes that this client does not know. */
+/** Exit codes by HTTP status. They also apply to API error codes that this client does not know. */
 const statusCodes: Record<number, number> = {
   400: exitCodes.usage,
   401: exitCodes.credentials,
@@ -99,7 +99,7 @@ export function describeError(error: unknown): CliError {
   return new CliError('failed', `The client failed unexpectedly: ${message}`)
 }
 
-/** Prepends `story` to the message and `hint` to the hint. */
+/** Returns a copy of an error, with `story` before its message and `hint` before its hint. */
 export const addStory = (error: CliError, story: string, hint: string): CliError =>
   addHint(error, hint, `${story} ${error.message}`)
 

@@ -13,19 +13,19 @@ export async function findCurrentKeyId(settings: Settings, api: Api): Promise<st
   }
 }
 
-/** @param typed a name, or an id such as `key_…` */
+/** Returns the id of an API key. @param typed its name, or its id, such as `key_…` */
 export async function findKeyId(typed: string, api: Api, token: string): Promise<string> {
   if (typed.startsWith('key_')) return typed
   const keys = await allPages((query) => api.call('listApiKeys', { query, token }))
   const named = keys.filter(({ name }) => name === typed)
   const [only, ...more] = named
   if (only === undefined) {
-    throw new CliError('not_found', `No API key has the name ${JSON.stringify(typed)}.`, {
+    throw new CliError('not_found', `No API key is named ${JSON.stringify(typed)}.`, {
       hint: '`sandlot keys ls` lists the API keys.',
     })
   }
   if (more.length === 0) return only.id
   const lines = named.map(({ id, last_four }) => `  ${id}  …${last_four}`)
-  const message = [`Several API keys have the name ${JSON.stringify(typed)}:`, ...lines].join('\n')
+  const message = [`Several API keys are named ${JSON.stringify(typed)}:`, ...lines].join('\n')
   throw new CliError('several_keys', message, { hint: 'Use the id of one of these API keys.' })
 }

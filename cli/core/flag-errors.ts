@@ -1,4 +1,4 @@
-/** Rewrites the service's field errors so that they refer to command-line options. */
+/** Rewrites field errors from the service to name command-line options instead of request fields. */
 import type { Command } from 'commander'
 import { shellWord } from '../../shared/contract/shell-words.ts'
 import type { CliError } from './errors.ts'
@@ -7,7 +7,7 @@ import { showSeconds } from './times.ts'
 /** Option names that cannot be derived from the request field. */
 const otherNames: Record<string, string> = { expires_at: 'ttl', start_line: 'lines', end_line: 'lines' }
 const unit = /_(ms|seconds)$/
-/** Longer values are omitted from error messages. */
+/** Maximum length of a value quoted in an error message. Longer values are omitted. */
 const maxCharacters = 60
 
 export function inTermsOfFlags(error: CliError, command: Command): CliError {

@@ -1,7 +1,7 @@
 import { type Command, Help, type Option } from 'commander'
 import { globalGroup } from './command.ts'
 
-/** Lists the common options last. Only the program's own help describes them. */
+/** Formats a command's help. Lists the global options last, and describes them only in `sandlot --help`. */
 export function formatHelp(command: Command, helper: Help): string {
   const isProgram = command.parent === null
   const options = helper.visibleOptions(command)
@@ -16,7 +16,7 @@ export function formatHelp(command: Command, helper: Help): string {
   return `${text}\n${end}\n`
 }
 
-/** Returns the full name, such as `sandlot session create`. */
+/** Returns the full name of a command, such as `sandlot session create`. */
 export const pathOf = (command: Command): string =>
   command.parent === null ? command.name() : `${pathOf(command.parent)} ${command.name()}`
 

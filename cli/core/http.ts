@@ -30,10 +30,13 @@ export class ConnectionError extends CliError {
 }
 
 const connectMs = 10_000
-/** Node fires a timer with a longer delay immediately. */
+/** Longest delay that Node supports. A timer with a longer delay fires immediately. */
 const maxTimerMs = 2 ** 31 - 1
 
-/** @throws {ConnectionError} if no complete response arrives in time */
+/**
+ * Sends a request and reads the response.
+ * @throws {ConnectionError} if no complete response arrives in time
+ */
 export async function exchange(exchange: Exchange): Promise<HttpAnswer> {
   const { timeoutMs } = exchange
   const { response, fail } = await openExchange(exchange)
@@ -47,17 +50,20 @@ export async function exchange(exchange: Exchange): Promise<HttpAnswer> {
   }
 }
 
-/** Imports the stream module on demand, because some commands never read text. */
+/** Reads a response as text. Imports the stream module on demand, because some commands never need it. */
 export const readText = async (response: IncomingMessage): Promise<string> =>
   (await import('node:stream/consumers')).text(response)
 
 export interface OpenExchange {
   response: IncomingMessage
-  /** Converts an error that occurred while the response was being read. */
+  /** Converts an error that occurred while reading the response. */
   fail: (error: unknown) => ConnectionError
 }
 
-/** @throws {ConnectionError} if the connection fails or the response headers do not arrive in time */
+/**
+ * Sends a request and resolves when the response headers arrive.
+ * @throws {ConnectionError} if the connection fails or the headers do not arrive in time
+ */
 export async function openExchange({
   url,
   method,
@@ -86,7 +92,7 @@ export async function openExchange({
   }
 }
 
-/** Creates a request without sending it. Imports node:http on demand, because that takes 30 ms. */
+/** Creates a request without sending it. Imports node:http on demand, because the import takes 30 ms. */
 export async function open(url: URL, options: RequestOptions): Promise<ClientRequest> {
   // Node applies NODE_USE_ENV_PROXY to its default agent.
   if (url.protocol === 'https:') return (await import('node:https')).request(url, options)
@@ -95,7 +101,7 @@ export async function open(url: URL, options: RequestOptions): Promise<ClientReq
   return request(url, { ...options, agent: new Agent() })
 }
 
-/** Resolves when the response arrives, even if the body has not been sent completely. */
+/** Sends a request. Resolves when the response headers arrive, even if the body is still being sent. */
 export const send = (request: ClientRequest, body: Body): Promise<IncomingMessage> =>
   new Promise((resolve, reject) => {
     // Never removed, because an error without a listener would end the process.

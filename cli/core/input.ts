@@ -4,7 +4,7 @@ import type { Readable } from 'node:stream'
 import { limits } from '../../shared/contract/limits.ts'
 import { CliError, largeHint } from './errors.ts'
 
-/** True for a pipe, a socket or a file. False for a terminal and /dev/null. */
+/** Returns whether stdin is a pipe, a socket or a file, rather than a terminal or /dev/null. */
 export function hasPipedInput(): boolean {
   try {
     const stat = fstatSync(0)
@@ -14,7 +14,10 @@ export function hasPipedInput(): boolean {
   }
 }
 
-/** @throws {CliError} `body_too_large` as soon as stdin exceeds the request limit */
+/**
+ * Reads stdin to the end.
+ * @throws {CliError} `body_too_large` as soon as it exceeds the maximum request size
+ */
 export async function readInput(note: (text: string) => void): Promise<Buffer> {
   // Without a note, waiting for an open pipe looks like a hang.
   const timer = setTimeout(() => note('Waiting for EOF on stdin.'), 2000)
@@ -25,7 +28,7 @@ export async function readInput(note: (text: string) => void): Promise<Buffer> {
   }
 }
 
-/** @throws {CliError} if the file cannot be read or exceeds the request limit */
+/** @throws {CliError} if the file cannot be read or exceeds the maximum request size */
 export async function readLocalFile(path: string): Promise<Buffer> {
   try {
     return await readWhole(createReadStream(path), path)

@@ -1,14 +1,17 @@
-/** Selects the fields of `--json=FIELD,FIELD.PATH`. */
+/** Parses `--json=FIELD,FIELD.PATH`, and selects those fields of a result. */
 import { CliError } from './errors.ts'
 
 export interface JsonShape {
   /** The fields of the result, or of each object in the result's list. */
   fields: readonly string[]
-  /** The field that contains the list. Default: `data`. */
+  /** Name of the result's list field. Default: `data`. */
   list?: string | undefined
 }
 
-/** @throws {CliError} `usage` if the list or a path segment is empty */
+/**
+ * Parses a comma-separated list of paths.
+ * @throws {CliError} `usage` if the list or a path segment is empty
+ */
 export function readFields(text: string): string[] {
   const fields = text
     .split(',')
@@ -35,8 +38,8 @@ export function assertFieldsExist(asked: string[], existing: readonly string[]):
 }
 
 /**
- * Keeps only the selected paths of each object in the list, or of the result itself.
- * @throws {CliError} `usage` if no fields are declared and the result lacks a selected field
+ * Keeps only the selected paths of each object in the result's list, or of a result without a list.
+ * @throws {CliError} `usage` if the command declares no fields and the result lacks a selected field
  */
 export function pick(value: unknown, asked: string[], shape: JsonShape | undefined): unknown {
   const object = isObject(value) ? value : {}
@@ -64,7 +67,7 @@ function treeOf(paths: string[][]): Tree {
   )
 }
 
-/** Keeps only the selected keys. Missing values become null. */
+/** Returns a copy of a value with only the selected keys. Missing values become null. */
 function prune(value: unknown, tree: Tree): unknown {
   if (tree.size === 0) return value ?? null
   if (Array.isArray(value)) return value.map((each) => prune(each, tree))

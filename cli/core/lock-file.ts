@@ -1,11 +1,11 @@
-/** Node has no flock, so the lock is a file. */
+/** Locks a file by creating another file next to it, because Node does not provide flock. */
 import { linkSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 
 const pauseMs = 10
-/** Clients hold a lock only briefly, so the owner of an older lock must have crashed. */
+/** Age at which a lock is stale. Clients hold locks only briefly, so its owner must have crashed. */
 const staleMs = 5_000
 
-/** Blocks the thread until the lock is free. @throws the file system's error */
+/** Locks a file, blocking the thread until the lock is free. @throws the file system's error */
 export function lockFile(file: string): Disposable {
   const lock = `${file}.lock`
   const own = `${lock}.${crypto.randomUUID()}`
@@ -14,7 +14,7 @@ export function lockFile(file: string): Disposable {
     while (!link(own, lock)) {
       if (ageOf(lock) > staleMs) removeStale(lock, `${own}.stale`)
       else Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, pauseMs)
-      // The lock is a hard link and shares the mtime, which must be the time of locking.
+      // The lock is a hard link to this file and shares its mtime, which must be the time of locking.
       utimesSync(own, new Date(), new Date())
     }
   } finally {
@@ -22,13 +22,13 @@ export function lockFile(file: string): Disposable {
   }
   return {
     [Symbol.dispose]() {
-      // Another process may have replaced this lock as stale.
+      // Another process may have considered this lock stale and replaced it.
       if (read(lock) === own) rmSync(lock, { force: true })
     },
   }
 }
 
-/** Returns false if the target exists. */
+/** Creates a hard link. Returns false if `to` already exists. */
 function link(from: string, to: string): boolean {
   try {
     linkSync(from, to)
@@ -39,7 +39,7 @@ function link(from: string, to: string): boolean {
   }
 }
 
-/** If another process has acquired the lock in the meantime, restores that process's lock. */
+/** Removes a stale lock, but restores it if another process has just acquired it. */
 function removeStale(lock: string, aside: string): void {
   try {
     renameSync(lock, aside)

@@ -1,4 +1,4 @@
-/** Prints data on stdout and everything else on stderr. */
+/** Prints data to stdout and everything else to stderr. */
 import { styleText } from 'node:util'
 import { shellWord } from '../../shared/contract/shell-words.ts'
 import type { RequestTrace } from './api.ts'
@@ -12,11 +12,11 @@ import { table } from './table.ts'
 export type Output = ReturnType<typeof createOutput>
 
 export interface OutputOptions {
-  /** Prints one JSON object, limited to `fields` if these are set. */
+  /** Whether to print one JSON object, limited to `fields` if set. */
   json?: boolean
   fields?: string[] | undefined
   shape?: JsonShape | undefined
-  /** Omits notes, and prints only the ids of listed items. */
+  /** Whether to omit notes, and to print only the ids of listed items. */
   quiet?: boolean
   color?: ColorChoice | undefined
 }
@@ -72,7 +72,7 @@ export function createOutput({ json = false, fields, shape, quiet = false, color
       const parts = [method, path, status ?? problem, `${Math.round(ms)} ms`, requestId ?? '']
       writeNote(paint(process.stderr, 'dim', printable(`debug: ${parts.join(' ')}`.trimEnd())))
     },
-    /** With --json, also prints the error on stdout as an object. */
+    /** Prints an error to stderr and, with --json, also as an object to stdout. */
     fail(error: CliError, exitCode: number): void {
       const { message, hint, details } = error
       const lines = [`${paint(process.stderr, 'red', 'sandlot:')} ${printable(message)}`]
@@ -93,7 +93,7 @@ export function createOutput({ json = false, fields, shape, quiet = false, color
 const toJson = (value: unknown): string =>
   process.stdout.isTTY ? `${printableJson(JSON.stringify(value, null, 2))}\n` : `${JSON.stringify(value)}\n`
 
-/** Formats one entry per line, and aligns the values. */
+/** Formats each entry as a line with its name and value, and aligns the values. */
 export function fields(entries: Record<string, string | undefined>): string {
   const lines = Object.entries(entries).filter(([, value]) => value !== undefined)
   const width = Math.max(...lines.map(([name]) => name.length))

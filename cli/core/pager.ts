@@ -7,9 +7,10 @@ import { pipeline } from 'node:stream/promises'
 import { CliError } from './errors.ts'
 
 /**
- * Receives the whole text first, because a pager that stops reading would block the service.
+ * Shows text in a pager. Receives the whole text first, because a pager that stops reading would block the
+ * service.
  * @param text without control characters, which some pagers print unchanged
- * @param show runs a function while the caller does not use the terminal
+ * @param show runs a function that may use the terminal
  */
 export async function showInPager(
   pager: string,
@@ -26,7 +27,7 @@ export async function showInPager(
   }
 }
 
-/** Unlinks the file, so that the kernel deletes the file when the last process closes it. */
+/** Opens an unlinked temporary file, which the kernel deletes when the last process closes it. */
 function openPrivateFile() {
   const folder = mkdtempSync(join(tmpdir(), 'sandlot-pager-'))
   try {

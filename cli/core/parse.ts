@@ -20,7 +20,7 @@ export const readSeconds = (text: string, option: string): number =>
 export const readWait = (text: string, option: string): number =>
   text === '0' ? 0 : readDuration(text, option)
 
-/** Converts the duration since a time to an RFC 3339 time. Returns any other text unchanged. */
+/** Converts a time given as an age, such as `10m`, to an RFC 3339 time. Returns any other text unchanged. */
 export const readPast = (text: string, option: string): string =>
   /^\d+(?:\.\d+)?[a-z]*$/.test(text)
     ? new Date(serviceNow() - readDuration(text, option)).toISOString()
@@ -37,7 +37,7 @@ export function readPairs(texts: string[] | undefined, option: string): Record<s
   )
 }
 
-/** Parses an inclusive range such as `3:7`, `3-7`, `3:`, `:7` or `3`. The first line is 1. */
+/** Parses an inclusive line range such as `3:7`, `3-7`, `3:`, `:7` or `3`. Lines are numbered from 1. */
 export function readLines(text: string): { start_line: number | undefined; end_line: number | undefined } {
   const [, first, colon, last] = /^(\d+)?(:)?(\d+)?$/.exec(text.replace(/^(\d+)-(\d+)$/, '$1:$2')) ?? []
   const start = first === undefined ? undefined : Number(first)

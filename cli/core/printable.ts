@@ -1,4 +1,4 @@
-/** Includes bidirectional formatting characters and line separators, but neither tab nor newline. */
+/** Matches control characters except tab and newline, bidirectional formatting, and line separators. */
 export const controlCharacters =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: the expression detects control characters
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g
@@ -7,16 +7,18 @@ export const controlCharacters =
 export const printable = (text: string): string =>
   text.replace(/\r+(?=\n|$)/g, '').replace(controlCharacters, '\ufffd')
 
-/** Replaces tabs and line breaks, which separate the fields and rows of output for programs. */
+/**
+ * Replaces tabs and line breaks with spaces, because they separate fields and rows in output for programs.
+ */
 export const unbroken = (text: string): string => text.replace(/[\t\r\n]+/g, ' ')
 
 export const oneLine = (text: string): string => printable(unbroken(text))
 
-/** Escapes control characters, which does not change the value. */
+/** Escapes control characters without changing the JSON value. */
 export const printableJson = (json: string): string =>
   json.replace(controlCharacters, (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`)
 
-/** Longer control strings, such as OSC, are shown as text. */
+/** Maximum length of a control string, such as OSC. Longer strings are shown as text. */
 const maxStringLength = 8192
 const stringStart =
   '(?:\\u001b[\\]PX^_]|[\\u0090\\u0098\\u009d-\\u009f])' +
@@ -30,13 +32,13 @@ const sequence = new RegExp(
 /** Matches an incomplete escape sequence at the end of the text. */
 const unfinished = new RegExp(`(?:${stringStart}\\u001b?|${parameters})|\\u001b[ -/]{0,15})$`)
 
-/** Text with SGR parameters such as `1` or `38;5;208`. */
+/** Text and its SGR parameters, such as `1` or `38;5;208`. */
 interface Styled {
   text: string
   style: string[]
 }
 
-/** Like `less -R`, keeps only colors and styles such as bold. */
+/** Splits a line into styled pieces. Like `less -R`, keeps only colors and styles such as bold. */
 export function* styledPieces(line: string): Generator<Styled> {
   for (const { text, style } of splitStyles(line, new Map())) {
     const shown = text.replace(controlCharacters, '')
@@ -44,7 +46,7 @@ export function* styledPieces(line: string): Generator<Styled> {
   }
 }
 
-/** The pieces may still contain control characters other than escape sequences. */
+/** Splits text at escape sequences. The pieces may still contain other control characters. */
 function* splitStyles(text: string, before: Style): Generator<{ text: string; style: Style }> {
   let style = before
   let at = 0
@@ -57,8 +59,8 @@ function* splitStyles(text: string, before: Style): Generator<{ text: string; st
 }
 
 /**
- * Cleans output in chunks of any size. Only text, tabs, line ends and colors are kept.
- * A carriage return becomes a line end, because overwriting a line could hide text.
+ * Cleans output in chunks of any size, keeping only text, tabs, line ends, colors and styles such as bold.
+ * Converts carriage returns to line ends, because overwriting a line could hide text.
  */
 export class OutputCleaner {
   private readonly styles: boolean
@@ -118,7 +120,7 @@ export function withStyle({ text, style }: Styled): string {
   return `${on}${text}${off.reverse().join('')}`
 }
 
-/** Returns the SGR code that ends a style. Bold and dim share one code. */
+/** Returns the SGR code that turns a style off. Bold and dim share one code. */
 function kindOf(code: string): string {
   const number = Number(code.split(';', 1)[0])
   if (number === 1 || number === 2) return '22'
@@ -126,7 +128,7 @@ function kindOf(code: string): string {
   return (number >= 30 && number < 40) || (number >= 90 && number < 100) ? '39' : '49'
 }
 
-/** @param parameters separated by semicolons or colons */
+/** Applies an SGR sequence to a style. @param parameters separated by semicolons or colons */
 function styleAfter(before: Style, parameters: string): Style {
   const style = new Map(before)
   const plain = parameters.replaceAll(/(?<=^|;)4:(\d+)/g, (_, kind) => (kind === '0' ? '24' : '4'))

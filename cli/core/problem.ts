@@ -66,7 +66,7 @@ function pathIn({ route, query, body }: HttpExchange): string | undefined {
   return typeof path === 'string' ? path : undefined
 }
 
-/** API terms in the service's messages, and the client's equivalents. */
+/** API terms in the service's messages, and their equivalents in this client. */
 const clientTerms: [RegExp, string][] = [
   [/ [^.]*\boverwrite: true\b[^.]*\./, ''],
   [/\bSend exist_ok: true\b/, 'Pass --exist-ok'],

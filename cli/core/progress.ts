@@ -3,7 +3,7 @@ import { cut } from './table.ts'
 
 export interface Progress extends Disposable {
   show(text: string): void
-  /** Erases the line before other output. The next frame redraws the line. */
+  /** Erases the progress line, so that other output can be printed. The next frame redraws the line. */
   clear(): void
 }
 
@@ -64,7 +64,7 @@ export function startTransfer(progress: Progress, name: string, whole?: number) 
   return transfer
 }
 
-/** Formats a transfer, such as `[######----]  60%  6.0/10.0 MB  3.1 MB/s`. */
+/** Formats the progress of a transfer, such as `[######----]  60%  6.0/10.0 MB  3.1 MB/s`. */
 export function showTransfer(done: number, whole: number | undefined, seconds: number): string {
   const rate = seconds > 0 ? `  ${megabytes(done / seconds)} MB/s` : ''
   if (whole === undefined || whole === 0) return `${megabytes(done)} MB${rate}`

@@ -6,7 +6,7 @@ export type Ask = ReturnType<typeof createAsk>
 /** Returns true, or the message to show before the prompt is repeated. */
 type Check = (answer: string) => true | string
 
-/** In each prompt, `instead` names the option that makes the prompt unnecessary. */
+/** Returns prompt functions. Their `instead` parameter names the option that makes the prompt unnecessary. */
 export function createAsk({ input = true, yes = false }: { input?: boolean; yes?: boolean }) {
   const isPossible = () => input && process.stdin.isTTY === true && process.stderr.isTTY === true
   async function prompts(instead: string) {
@@ -22,13 +22,16 @@ export function createAsk({ input = true, yes = false }: { input?: boolean; yes?
         input({ message: oneLine(message), required: true, validate: isRight }, context),
       )
     },
-    /** Never echoes the answer: `toggleMask` would let Ctrl-T reveal it. */
+    /** Prompts without echoing the answer. With `toggleMask` enabled, Ctrl-T would reveal it. */
     async hidden(message: string, instead: string, isRight: Check = () => true): Promise<string> {
       const { password } = await prompts(instead)
       const question = { message: oneLine(message), mask: false, toggleMask: false, validate: isRight }
       return untilAnswered((context) => password(question, context))
     },
-    /** @throws {CliError} with the message `otherwise`, unless the answer is yes */
+    /**
+     * Asks a yes-or-no question.
+     * @throws {CliError} with the message `otherwise`, unless the answer is yes
+     */
     async confirm(message: string, otherwise: string): Promise<void> {
       if (yes) return
       const { confirm } = await prompts('--yes')

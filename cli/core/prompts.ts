@@ -1,2 +1,2 @@
-/** Only the prompts that the client uses, so that the bundle omits the others. */
+/** Exports only the prompts that the client uses, so that the bundle omits the others. */
 export { confirm, input, password } from '@inquirer/prompts'

@@ -1,10 +1,10 @@
 import { chmodSync, readlinkSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 
-/** As in Linux. */
+/** Maximum number of symbolic links to follow, as in Linux. */
 const maxLinks = 40
 
-/** Resolves symbolic links to a file, which does not have to exist. @throws the file system's error */
+/** Resolves the symbolic links in a path. The file does not have to exist. @throws the file system's error */
 export function followLinks(file: string): string {
   let path = file
   for (let links = 0; links < maxLinks; links++) {

@@ -1,38 +1,38 @@
 /**
  * Finds saved API keys. A key is sent only to the scheme, host and port saved with it.
- * `--url`, SANDLOT_URL or a project's .env file cannot change this.
+ * `--url`, SANDLOT_URL and a project's .env file cannot redirect it.
  */
 import { shellWord } from '../../shared/contract/shell-words.ts'
 import { readAddress } from './address.ts'
 import { CliError } from './errors.ts'
 
-/** The top level of the settings file, or a profile. */
+/** Values saved at the top level of the settings file or in a profile. */
 export type SavedTable = Record<string, unknown>
 
 export interface SavedKey {
-  /** Undefined for the top level of the settings file. */
+  /** Name of the profile that contains the key, or undefined for the top level of the settings file. */
   profile: string | undefined
   key: string
-  /** Undefined if no valid address is saved with the key. */
+  /** Address that the key may be sent to. Undefined if no valid address is saved with the key. */
   address: string | undefined
 }
 
-/** `api_key_url` preserves the key's address after `base_url` has changed. */
+/** Returns the API key in a table. `api_key_url` preserves the key's address if `base_url` changes. */
 export function keyIn(table: SavedTable, profile?: string): SavedKey | undefined {
   const { api_key, api_key_url, base_url } = table
   if (typeof api_key !== 'string') return undefined
   return { profile, key: api_key, address: readSaved(api_key_url ?? base_url) }
 }
 
-/** Compares the scheme, host and port. Two names for the same host count as different services. */
+/** Compares the scheme, host and port. Different names for the same host count as different services. */
 export const isSameService = (one: string | undefined, other: string | undefined): boolean =>
   one !== undefined && other !== undefined && new URL(one).origin === new URL(other).origin
 
-/** Compares two versions of a table. */
+/** Returns whether two versions of a table have the same address and API key. */
 export const isSameAccount = (one: SavedTable, other: SavedTable): boolean =>
   (['base_url', 'api_key', 'api_key_url'] as const).every((name) => one[name] === other[name])
 
-/** Returns the keys saved for an address, or without one if `address` is undefined. */
+/** Returns the keys saved for an address, or the keys saved without one if `address` is undefined. */
 export const keysFor = (keys: SavedKey[], address: string | undefined): SavedKey[] =>
   keys.filter((key) =>
     address === undefined ? key.address === undefined : isSameService(key.address, address),
@@ -97,7 +97,7 @@ export function noKeyFor({ address, isSavedAddress, keys, profile, file }: Missi
   )
 }
 
-/** Returns undefined if the saved address is invalid. */
+/** Parses a saved address. Returns undefined if it is invalid. */
 export function readSaved(address: unknown): string | undefined {
   try {
     return typeof address === 'string' ? readAddress(address, 'the settings file') : undefined

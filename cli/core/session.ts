@@ -5,9 +5,9 @@ import { isSameAccount } from './saved-keys.ts'
 import type { FoundSetting, Settings } from './settings.ts'
 
 /**
- * Returns the id of the session to use, in this order of precedence: argument, --session, SANDLOT_SESSION, the
- * current session, the only active session.
- * @throws {CliError} `no_session` or `several_sessions`; otherwise the same errors as {@link idsOf}
+ * Returns the id of the session to use. Order of precedence: argument, --session, SANDLOT_SESSION, current
+ * session, only active session.
+ * @throws {CliError} `no_session` or `several_sessions`, or an error from {@link idsOf}
  */
 export async function selectSession(settings: Settings, api: Api, typed?: string): Promise<string> {
   const given = typed ?? (await settings.find('session'))?.value
@@ -34,7 +34,7 @@ export const chosenSession = async (settings: Settings): Promise<FoundSetting | 
   (await settings.find('session')) ?? (await settings.currentSession())
 
 /**
- * Saves the loaded session as the current session, unless the account changes in the meantime.
+ * Loads a session and saves it as the current session, unless the account changes in the meantime.
  * @throws {CliError} `sandbox_destroyed` if the session has ended
  */
 export async function useSession(settings: Settings, load: () => Promise<Sandbox>): Promise<Sandbox> {
@@ -49,7 +49,7 @@ export async function useSession(settings: Settings, load: () => Promise<Sandbox
   return sandbox
 }
 
-/** @param chosen an id or a name */
+/** Returns whether a session is active and has the id or name `chosen`. */
 export const isChosen = ({ id, name, state }: Sandbox, chosen: string | undefined): boolean =>
   state === 'active' && chosen !== undefined && (chosen === id || chosen === name)
 
@@ -57,7 +57,7 @@ export const isChosen = ({ id, name, state }: Sandbox, chosen: string | undefine
 export const describeSession = ({ id, name }: Pick<Sandbox, 'id' | 'name'>): string =>
   name === null || name === id ? id : `${name} (${id})`
 
-/** Returns false for another account's session. */
+/** Returns whether the session is active and belongs to this account. */
 async function isActive(id: string, api: Api): Promise<boolean> {
   try {
     return (await api.call('getSandbox', { params: { id } })).state === 'active'
@@ -68,6 +68,7 @@ async function isActive(id: string, api: Api): Promise<boolean> {
 }
 
 /**
+ * Returns the ids of the sessions that the user typed.
  * @param typed names, or ids such as `sbx_…`
  * @throws {CliError} `not_found` for an unknown name, `several_sessions` for an ambiguous name
  */
@@ -90,13 +91,13 @@ const isId = (text: string): boolean => text.startsWith('sbx_')
 function findByName(typed: string, active: Sandbox[]): string {
   const [found, ...more] = active.filter(({ name }) => name === typed)
   if (found === undefined) {
-    throw new CliError('not_found', `No active session has the name ${JSON.stringify(typed)}.`, {
+    throw new CliError('not_found', `No active session is named ${JSON.stringify(typed)}.`, {
       hint: '`sandlot session ls` lists the active sessions.',
     })
   }
   if (more.length === 0) return found.id
   throw several(
-    `Several active sessions have the name ${JSON.stringify(typed)}`,
+    `Several active sessions are named ${JSON.stringify(typed)}`,
     [found, ...more],
     'Use the id of one of these sessions.',
   )

@@ -1,4 +1,6 @@
-/** Precedence: flag, profile named by --profile, environment variable, settings file. */
+/**
+ * Reads settings. Order of precedence: flag, profile named by --profile, environment variable, settings file.
+ */
 import { existsSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { delimiter, isAbsolute, join } from 'node:path'
@@ -26,7 +28,7 @@ export interface Flags {
 
 export interface FoundSetting {
   value: string
-  /** A flag, an environment variable, or the settings file with the profile. */
+  /** Where the value is set: a flag, an environment variable, or the settings file and profile. */
   source: string
 }
 
@@ -40,7 +42,7 @@ type SavedName = 'base_url' | 'api_key' | 'api_key_url' | 'token' | 'token_expir
 
 type Changes = Partial<Record<SavedName, string | undefined>>
 
-/** Removes everything saved for an account, except for the address and the key. */
+/** Changes that remove everything saved for an account except the address and the key. */
 export const noAccount = {
   api_key_url: undefined,
   token: undefined,
@@ -58,12 +60,12 @@ export const variables: Record<string, string> = {
   SANDLOT_URL: 'the base address of the service',
   SANDLOT_API_KEY: 'the API key',
   SANDLOT_SESSION: 'the session for exec, files and similar commands, by id or name',
-  SANDLOT_PROFILE: 'the profile of the settings file',
-  XDG_CONFIG_HOME: 'the folder of sandlot/config.toml; by default ~/.config',
+  SANDLOT_PROFILE: 'the profile in the settings file',
+  XDG_CONFIG_HOME: 'the folder that contains sandlot/config.toml; by default ~/.config',
   VISUAL: 'the editor for files edit; by default EDITOR, then vi',
   PAGER: 'the pager for the picker; by default less',
-  FORCE_COLOR: 'use colors even without a terminal, 0 for none; overrides NO_COLOR',
-  NO_COLOR: 'use no colors',
+  FORCE_COLOR: 'use colors even without a terminal, or no colors if 0; overrides NO_COLOR',
+  NO_COLOR: 'disable colors',
   NODE_USE_ENV_PROXY:
     '1 sends requests through HTTPS_PROXY, except to the hosts in NO_PROXY; needs Node 22.21 or 24.5',
   NODE_EXTRA_CA_CERTS: 'a file with additional certificate authorities to trust',
@@ -72,15 +74,15 @@ export const variables: Record<string, string> = {
 interface SettingsOptions {
   /** Whether the profile may be missing, because the command creates it. */
   mayBeNew?: boolean
-  /** Called once if other users can read a key or a login in the settings file. */
+  /** Called once if other users can read an API key or a login token in the settings file. */
   warn?: (text: string) => void
 }
 
 export class Settings {
   readonly file: string
-  /** Undefined for the top level of the settings file. */
+  /** Name of the selected profile, or undefined for the top level of the settings file. */
   readonly profile: string | undefined
-  /** The file and profile that `save` changes, for messages. */
+  /** The file and profile that `save` changes, as shown in messages. */
   readonly location: string
   private readonly flags: Flags
   private readonly environment: NodeJS.ProcessEnv
@@ -105,7 +107,7 @@ export class Settings {
     return this.resolve(name, async () => (name === 'url' ? this.findInFile('base_url') : undefined))
   }
 
-  /** Ignores keys saved for other addresses. */
+  /** Finds the API key to send to an address. Ignores keys saved for other addresses. */
   findKey(address: string | undefined): Promise<FoundSetting | undefined> {
     return this.resolve('apiKey', () => this.findSavedKey(address))
   }
@@ -135,7 +137,7 @@ export class Settings {
     return profileNames(config)
   }
 
-  /** Returns whether other users can read a saved key or login, without printing the warning. */
+  /** Returns whether other users can read a saved API key or login token. Does not print the warning. */
   async isExposed(): Promise<boolean> {
     this.warn = undefined
     const { config, isExposed } = await this.read()
@@ -161,7 +163,10 @@ export class Settings {
     throw noKeyFor({ address, isSavedAddress: isSameAddress(url, address), keys, profile, file })
   }
 
-  /** Uses SANDLOT_URL only if no address is saved, because a project might have set this variable. */
+  /**
+   * Returns the address to save with a new key. Uses SANDLOT_URL only if no address is saved, because a
+   * project might have set this variable.
+   */
   addressForKey({ base_url }: SavedTable): FoundSetting | undefined {
     if (this.flags.url !== undefined) return { value: this.flags.url, source: names.url.flag }
     if (base_url !== undefined)
@@ -170,7 +175,7 @@ export class Settings {
     return set === undefined || set === '' ? undefined : { value: set, source: names.url.variable }
   }
 
-  /** @throws {CliError} `settings_broken` if the file is invalid */
+  /** Returns the saved settings. @throws {CliError} `settings_broken` if the file is invalid */
   async saved(): Promise<SavedTable> {
     return (await this.readTable()).table ?? {}
   }
@@ -184,7 +189,7 @@ export class Settings {
     return isValid && isFor ? token : undefined
   }
 
-  /** Ignores a broken file, because flags and environment variables may suffice. */
+  /** Returns the saved current session. Ignores an invalid file, because flags and variables may suffice. */
   async currentSession(): Promise<FoundSetting | undefined> {
     if (!existsSync(this.file)) return undefined
     const { session } = await this.saved().catch(() => ({ session: undefined }))
@@ -199,7 +204,8 @@ export class Settings {
   }
 
   /**
-   * @param changes new values, or a function that is called with the saved values while the file is locked
+   * Saves changes to the top level or the selected profile.
+   * @param changes new values, or a function that returns them and is called while the file is locked
    * @returns the previous values, or undefined if nothing was saved
    */
   async save(
@@ -209,7 +215,7 @@ export class Settings {
     return saveConfig(this.file, typeof changes === 'function' ? changes : () => changes, this.profile)
   }
 
-  /** Removes everything saved for another address. */
+  /** Saves an API key and its address, and removes everything saved for a different address. */
   async saveKey(api_key: string, base_url: string): Promise<void> {
     await this.save((saved) =>
       isSameService(readSaved(saved.base_url), base_url)
@@ -242,7 +248,9 @@ export class Settings {
     return { ...this.environment, ...more }
   }
 
-  /** Ignores folders that npm adds to PATH only for its own commands. */
+  /**
+   * Returns whether `sandlot` is on PATH. Ignores folders that npm adds to PATH only for its own commands.
+   */
   isOnPath(): boolean {
     return (this.environment.PATH ?? '')
       .split(delimiter)
@@ -279,7 +287,10 @@ export class Settings {
     return value === undefined ? undefined : { value: requireText(value, key, source), source }
   }
 
-  /** If no profile is selected, accepts another profile's key if it is the only key for the address. */
+  /**
+   * Finds the saved key for an address. If no profile is selected, also accepts a profile's key, provided
+   * that no other key fits the address.
+   */
   private async findSavedKey(address: string | undefined): Promise<FoundSetting | undefined> {
     await this.findInFile('api_key')
     const fitting = keysFor(await this.savedKeys(), address)
@@ -302,7 +313,7 @@ export class Settings {
     return { ...file, config }
   }
 
-  /** Returns no table if the profile does not exist. */
+  /** Reads the selected profile. Its table is undefined if the profile does not exist. */
   private async readTable() {
     const { config, readProfile, profileNames } = await this.read()
     const table = this.profile === undefined ? config.values : readProfile(config, this.profile, this.file)
@@ -334,14 +345,14 @@ function noProfile(name: string, file: string, existing: string[]): CliError {
   })
 }
 
-/** @throws {CliError} `usage` if the key is not valid in an HTTP header */
+/** Validates an API key. @throws {CliError} `usage` if it is not valid in an HTTP header */
 export function readKey(text: string, source: string): string {
   if (/^[\x21-\x7e]+$/.test(text)) return text
   const problem = 'is empty or contains a character that is not allowed in a key'
   throw new CliError('usage', `The API key (${source}) ${problem}.`)
 }
 
-/** Ignores a relative path, as the XDG specification requires. */
+/** Returns the folder for settings. Ignores a relative XDG_CONFIG_HOME, as the XDG specification requires. */
 function configHome(environment: NodeJS.ProcessEnv): string {
   const home = environment.XDG_CONFIG_HOME
   return home !== undefined && isAbsolute(home) ? home : join(homedir(), '.config')

@@ -1,6 +1,6 @@
 const cleanups = new Set<() => Promise<void>>()
 let isLeaving = false
-/** Time limit for all cleanups together. */
+/** Total time limit for all cleanups. */
 const maxMs = 15_000
 
 export const isShuttingDown = (): boolean => isLeaving

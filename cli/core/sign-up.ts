@@ -7,7 +7,7 @@ import { noAccount, type Settings } from './settings.ts'
 /**
  * Creates the account if it does not exist, logs in, then creates and saves an API key.
  * @returns `made`: whether the account was created
- * @throws {CliError} whose message names the completed steps. A repeated call continues after these steps.
+ * @throws {CliError} if a step fails; the message names the completed steps, and the call can be repeated
  */
 export async function signUp(api: Api, settings: Settings, base_url: string, credentials: Credentials) {
   const made = await makeAccount(api, credentials)
@@ -18,7 +18,7 @@ export async function signUp(api: Api, settings: Settings, base_url: string, cre
   return { account, made, key }
 }
 
-/** Revokes the new key if saving fails. */
+/** Saves settings that include a new API key. If saving fails, revokes the key. */
 export async function saveWithKey(
   api: Api,
   settings: Settings,

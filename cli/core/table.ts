@@ -1,12 +1,12 @@
 import { oneLine, unbroken } from './printable.ts'
 
 const minCells = 4
-/** Spare columns are omitted if other columns would otherwise become narrower than this. */
+/** Minimum readable column width. Spare columns are omitted if other columns would become narrower. */
 const readableCells = 16
 const gap = '  '
 
 /**
- * Aligns columns for terminals, or separates fields by tabs for programs.
+ * Aligns columns for terminals, or separates fields with tabs for programs.
  * @param spare columns to omit on a narrow terminal, in this order
  */
 export function table(
@@ -39,7 +39,9 @@ export function table(
 const lineCells = (widths: number[]): number =>
   widths.reduce((cells, width) => cells + width, gap.length * (widths.length - 1))
 
-/** Narrows the widest column first, but the first column last, because it identifies the row. */
+/**
+ * Narrows the widest columns until a row fits. Narrows the first column last, because it identifies the row.
+ */
 function fitWidths(widths: number[], maxCells: number): number[] {
   const fitted = [...widths]
   for (const first of [1, 0]) {
@@ -64,7 +66,7 @@ export function cut(text: string, cells: number): string {
 
 const pad = (text: string, cells: number): string => text + ' '.repeat(Math.max(0, cells - cellsOf(text)))
 
-/** Does not use string-width, which takes longer to import than Node takes to start. */
+/** Counts terminal cells without string-width, which takes longer to import than Node takes to start. */
 function cellsOf(text: string): number {
   if (/^[\x20-\x7e]*$/.test(text)) return text.length
   let cells = 0

@@ -10,11 +10,13 @@ export function showSeconds(seconds: number): string {
   return `${Math.ceil(seconds / unit)} ${name}`
 }
 
-/** Latency and the one-second resolution of `Date` cause smaller differences. */
+/**
+ * Minimum clock skew to correct. Latency and the one-second resolution of `Date` cause smaller differences.
+ */
 const minSkewMs = 2_000
 let aheadMs = 0
 
-/** @param date the `Date` header of a response */
+/** Adjusts {@link serviceNow} to the service's clock. @param date the `Date` header of a response */
 export function setServiceClock(date: string | undefined, now = Date.now()): void {
   // The header has whole seconds, so on average it is half a second behind.
   const ahead = Date.parse(date ?? '') + 500 - now
@@ -24,7 +26,7 @@ export function setServiceClock(date: string | undefined, now = Date.now()): voi
 /** Returns the service's time in milliseconds. Before the first response, returns this machine's time. */
 export const serviceNow = (): number => Date.now() + aheadMs
 
-/** Returns a relative time such as `5 min ago` or `in 3 h` for terminals, or the time itself for programs. */
+/** Formats a time for terminals as `5 min ago` or `in 3 h`. Returns it unchanged for programs. */
 export function showTime(time: string, now = serviceNow()): string {
   if (!process.stdout.isTTY) return time
   const seconds = (Date.parse(time) - now) / 1000

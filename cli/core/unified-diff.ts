@@ -1,7 +1,7 @@
-/** Comparing large files could take minutes. */
+/** Time limit for a comparison, which could take minutes for large files. */
 const timeoutMs = 5_000
 
-/** Returns an empty string after a timeout. */
+/** Returns a unified diff of two texts, or an empty string if the comparison times out. */
 export async function unifiedDiff(
   oldName: string,
   newName: string,

@@ -8,11 +8,11 @@ interface WaitReporter {
   show(text: string): void
 }
 
-/** Even if Retry-After is longer, the next attempt is made after this time. */
+/** Maximum wait before the next attempt, even if Retry-After is longer. */
 const maxSeconds = 3600
 const pollMs = 1_000
 
-/** Retries while a quota or a rate limit is exceeded. @throws {CliError} after any other failure */
+/** Repeats an attempt while a quota or a rate limit is exceeded. @throws {CliError} for any other failure */
 export async function waitOut<T>(api: Api, attempt: () => Promise<T>, reporter: WaitReporter): Promise<T> {
   for (let before = ''; ; ) {
     try {
@@ -43,7 +43,10 @@ async function waitFor(api: Api, code: string, seconds: number, { show }: WaitRe
   }
 }
 
-/** Returns false if the request fails, because the next poll may succeed. */
+/**
+ * Returns whether another session can be created. Returns false if the request fails, because the next poll
+ * may succeed.
+ */
 async function hasRoom(api: Api): Promise<boolean> {
   try {
     const { active, limit } = (await api.call('getAccount', {})).concurrent

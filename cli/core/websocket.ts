@@ -4,13 +4,13 @@ import type { WebSocket } from 'ws'
 import type { Api } from './api.ts'
 import { CliError } from './errors.ts'
 
-/** The service sends much smaller messages. */
+/** Maximum message size in bytes. The service sends much smaller messages. */
 const maxPayload = 16 * 1024 * 1024
 
 export type Address = Awaited<ReturnType<Api['addressOf']>>
 
 /**
- * Returns a paused WebSocket, because data may arrive before a listener is attached.
+ * Opens a WebSocket and returns it paused, because data may arrive before the caller attaches a listener.
  * @throws {CliError} `network` if the connection fails, or the service's error
  */
 export async function openWebSocket({ url, headers, refuse, traced }: Address): Promise<WebSocket> {

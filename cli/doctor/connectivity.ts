@@ -8,7 +8,7 @@ import { explain } from '../core/http.ts'
 
 const timeoutMs = 10_000
 
-/** Checks name resolution, the connection and the certificate, or only the proxy that an https:// address uses. */
+/** Checks name resolution, the connection and the certificate. If a proxy is used, checks only the proxy. */
 export async function checkConnectivity(
   { check }: Checks,
   base: string,

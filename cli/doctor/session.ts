@@ -7,7 +7,7 @@ import { addHint, CliError, describeError } from '../core/errors.ts'
 import { onShutdown } from '../core/shutdown.ts'
 import { createRemote } from '../exec/remote.ts'
 
-/** Short, so that the test session expires soon if it cannot be destroyed. */
+/** TTL of the test session, short enough that it soon expires if it cannot be destroyed. */
 const ttlSeconds = 120
 
 export async function checkSession({ check }: Checks, api: Api): Promise<void> {

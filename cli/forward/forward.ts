@@ -7,14 +7,14 @@ import type { Api } from '../core/api.ts'
 import { CliError, describeError } from '../core/errors.ts'
 import { openWebSocket } from '../core/websocket.ts'
 
-/** Other machines cannot reach the forwarded ports. */
+/** Local address of forwarded ports. Other machines cannot reach them. */
 const host = '127.0.0.1'
 const maxPort = 65_535
-/** A failed connection triggers a poll immediately. */
+/** Interval between checks that the session is active. A failed connection triggers a check immediately. */
 const pollMs = 5_000
 
 interface ForwardedPort {
-  /** 0 selects any free port. */
+  /** Local port, or 0 for any free port. */
   local: number
   remote: number
 }
@@ -29,7 +29,7 @@ export function readPort(text: string, _: number, all: string[]): ForwardedPort 
   throw new CliError('usage', message, { hint: hintFor(text, all) })
 }
 
-/** Suggests --session if the user typed a session name before the port, as with kubectl. */
+/** Suggests --session if the user typed a session name before the port, as kubectl expects. */
 function hintFor(text: string, all: string[]): string {
   const port = all.find((each) => /^(?:\d*:)?\d+$/.test(each))
   if (port !== undefined && !/[\d:]/.test(text[0]!))
@@ -41,7 +41,7 @@ interface Forwarding {
   api: Api
   id: string
   note(text: string): void
-  /** Called when a connection fails, for example because the session has ended. */
+  /** Called when a forwarded connection fails, for example because the session has ended. */
   onFailure(error?: CliError): void
 }
 
@@ -49,7 +49,10 @@ interface Listening extends ForwardedPort {
   close(): void
 }
 
-/** Uses one WebSocket for each local connection. @throws {CliError} `failed` if the port cannot be used */
+/**
+ * Listens on a local port and forwards each connection over its own WebSocket.
+ * @throws {CliError} `failed` if the port cannot be used
+ */
 export async function listen({ local, remote }: ForwardedPort, forwarding: Forwarding): Promise<Listening> {
   const open = new Set<Socket>()
   const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (connection) => {
@@ -103,7 +106,8 @@ function cannotListen({ local, remote }: ForwardedPort, { code, message }: NodeJ
 }
 
 /**
- * @param onPause receives a function that triggers the next poll
+ * Polls the session until it ends.
+ * @param onPause called between polls with a function that triggers the next poll
  * @throws {CliError} when the session has ended or is not accessible
  */
 export async function waitUntilDestroyed(

@@ -6,7 +6,7 @@ import { failure, linesOf, type Message, requestsIn, statelessVersion } from './
 
 const parseError = -32_700
 
-/** Forwards messages until stdin ends and every request has a response. */
+/** Forwards MCP messages to and from the service until `input` ends and every request has a response. */
 export async function bridge(
   connection: Connection,
   input: Readable,
@@ -36,7 +36,10 @@ export async function bridge(
     }
   }
 
-  /** Protocol versions before 2026-07-28 require the notification. Later versions only close the connection. */
+  /**
+   * Cancels a request by closing its connection. Before protocol version 2026-07-28, also forwards the
+   * notification.
+   */
   async function cancel(message: Message): Promise<void> {
     const one = running.get(message.params?.requestId as string)
     if (!one) return

@@ -12,15 +12,15 @@ import { type Message, statelessVersion } from './messages.ts'
 
 export interface Connection {
   /**
-   * Yields responses as they arrive.
+   * Sends a message and yields the responses as they arrive.
    * @throws {CliError} with the service's error code, if any
    */
   send(message: Message | Message[], signal: AbortSignal): AsyncGenerator<Message>
 }
 
-/** While a tool is running, the service sends an event every 15 s. */
+/** Maximum time without data. While a tool is running, the service sends an event every 15 s. */
 const idleTimeoutMs = 90_000
-/** A new event resets the count. */
+/** Maximum number of consecutive attempts to resume a stream. A new event resets the count. */
 const maxResumes = 5
 const resumeAfterMs = 1_000
 
@@ -35,7 +35,10 @@ export function connect(api: Api): Connection {
       ...(protocol === undefined ? {} : { 'mcp-protocol-version': protocol }),
     }
 
-  /** @param body a message, or undefined to resume a broken stream */
+  /**
+   * Sends a request and yields the events of the response.
+   * @param body a message, or undefined to resume a broken stream
+   */
   async function* ask(body: string | undefined, more: Record<string, string>, signal: AbortSignal) {
     const [name, method] =
       body === undefined ? (['resumeMcp', 'GET'] as const) : (['callMcp', 'POST'] as const)
@@ -103,7 +106,9 @@ export function connect(api: Api): Connection {
   }
 }
 
-/** Returns the headers required by protocol version 2026-07-28 and later. */
+/**
+ * Returns the headers that protocol version 2026-07-28 and later require, or undefined for earlier versions.
+ */
 function statelessHeaders(message: Message | Message[]): Record<string, string> | undefined {
   const version = statelessVersion(message)
   if (version === undefined || Array.isArray(message)) return undefined
@@ -116,7 +121,7 @@ function statelessHeaders(message: Message | Message[]): Record<string, string> 
   }
 }
 
-/** Encodes a header value. The protocol requires base64 for strings that are not valid in a header. */
+/** Encodes text for a header. The protocol requires base64 for text that is not valid in a header. */
 const inHeader = (text: string): string =>
   /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(text) && !text.startsWith('=?base64?')
     ? text

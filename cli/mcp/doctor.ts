@@ -10,7 +10,7 @@ import { bridge } from './bridge.ts'
 import type { Connection } from './connection.ts'
 import { linesOf, type Message } from './messages.ts'
 
-/** Each line is one message. */
+/** An MCP server to test. Each line is one message. */
 export interface Peer extends AsyncDisposable {
   write(line: string): void
   lines: AsyncIterable<string>
@@ -18,7 +18,7 @@ export interface Peer extends AsyncDisposable {
 
 const replyTimeoutMs = 60_000
 
-/** @throws {CliError} `failed` if the program cannot be started */
+/** Starts a local MCP server. @throws {CliError} `failed` if the program cannot be started */
 export async function startPeer(command: string, args: string[], env: NodeJS.ProcessEnv): Promise<Peer> {
   const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'], env })
   await once(child, 'spawn').catch(({ message }) => {

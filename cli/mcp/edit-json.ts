@@ -4,7 +4,7 @@ import { type EntryPath, Unreadable } from './settings-file.ts'
 import type { ServerEntry } from './targets.ts'
 
 /**
- * Changes a server's entry. Comments, other entries and fields that are not managed are kept.
+ * Changes a server's entry. Keeps comments, other entries and fields that Sandlot does not manage.
  * @param entry undefined to remove the server
  * @throws {Unreadable} if the text cannot be parsed or has an unexpected structure
  */
@@ -19,7 +19,7 @@ export function editEntry(
   return managed.reduce((before, key) => set(before, [...place, key], entry[key]), text)
 }
 
-/** @throws {Unreadable} if the file cannot be parsed */
+/** Returns a server's entry. @throws {Unreadable} if the text cannot be parsed */
 export const readEntry = (text: string, { section, name }: EntryPath): unknown =>
   readValue(findNode(text, [section, name]))
 
@@ -33,7 +33,7 @@ function set(text: string, path: string[], value: unknown): string {
   return text === '' ? `${after}\n` : after
 }
 
-/** Removes a member and one comma. `modify` would also remove surrounding comments. */
+/** Removes a member of an object and one comma. `modify` would also remove surrounding comments. */
 function removeMember(text: string, { offset, length, parent }: Node): string {
   const end = offset + length
   const object = parent!
@@ -67,5 +67,7 @@ function memberOf(object: Node, key: string): Node | undefined {
   return found?.children?.[1]
 }
 
-/** Restores the prototypes, which getNodeValue omits and isDeepStrictEqual compares. */
+/**
+ * Returns a node's value with standard prototypes, which getNodeValue omits and isDeepStrictEqual compares.
+ */
 const readValue = (node: Node | undefined): unknown => node && JSON.parse(JSON.stringify(getNodeValue(node)))

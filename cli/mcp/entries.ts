@@ -26,7 +26,7 @@ export interface Spot {
   name: string
 }
 
-/** @throws {CliError} `usage` if the name or scope is not supported */
+/** Returns a supported MCP client. @throws {CliError} `usage` if the name or scope is not supported */
 export function findTarget(name: string, scope: TargetScope): Target {
   const target = Object.hasOwn(targets, name) ? targets[name] : undefined
   if (!target) {
@@ -47,7 +47,9 @@ export function fileOf(target: Target, scope: TargetScope, folders: ConfigFolder
   return files.find((file) => existsSync(file)) ?? files[0]!
 }
 
-/** Finds the settings files of MCP clients. A file that belongs to both scopes is listed as `user`. */
+/**
+ * Finds the settings files of installed MCP clients. A file that belongs to both scopes is listed as `user`.
+ */
 export function findSpots(folders: ConfigFolders, name: string, among = scopes): Spot[] {
   return Object.entries(targets).flatMap(([key, target]) => {
     const spots = among
@@ -59,13 +61,13 @@ export function findSpots(folders: ConfigFolders, name: string, among = scopes):
   })
 }
 
-/** Resolves symbolic links to the folder of a file, which does not have to exist. */
+/** Resolves the symbolic links in the path of a file's folder. The file does not have to exist. */
 function placeOf(file: string): string {
   const folder = dirname(file)
   return existsSync(folder) ? join(realpathSync(folder), basename(file)) : file
 }
 
-/** Returns whether the MCP client's own folder exists. */
+/** Returns whether the file's folder exists and belongs only to the MCP client. */
 const hasFolder = (file: string, { home, folder }: ConfigFolders): boolean =>
   ![home, folder].includes(dirname(file)) && existsSync(dirname(file))
 
@@ -75,7 +77,10 @@ export function thisServer(portable: boolean, profile: string | undefined): Serv
   return { command: process.execPath, args: [realpathSync(process.argv[1]!), ...serve] }
 }
 
-/** @throws {CliError} `usage` if the MCP client does not support this kind of server */
+/**
+ * Returns a server's entry.
+ * @throws {CliError} `usage` if the MCP client does not support this kind of server
+ */
 export function entryFor(target: Target, server: Server): ServerEntry {
   const entry = entryOf(target, server)
   if (entry) return entry
@@ -98,7 +103,7 @@ export async function edit({ target, file, name }: Spot, entry: ServerEntry | un
   return { before, after: bom + after }
 }
 
-/** @throws {CliError} `settings_broken` if the file cannot be read */
+/** Reads a server's entry. @throws {CliError} `settings_broken` if the file cannot be read */
 export async function read({ target, file, name }: Spot): Promise<unknown> {
   const text = readSettings(file)
   if (text === undefined) return undefined
@@ -109,7 +114,7 @@ export async function read({ target, file, name }: Spot): Promise<unknown> {
 
 const editorOf = (file: string) => (isToml(file) ? import('./edit-toml.ts') : import('./edit-json.ts'))
 
-/** Compares only the fields that Sandlot manages. */
+/** Returns whether the entry in the file is up to date, comparing only the fields that Sandlot manages. */
 export function isCurrent(target: Target, found: unknown, entry: ServerEntry): boolean {
   if (typeof found !== 'object' || found === null) return false
   const names = managedFields(target)
@@ -135,7 +140,7 @@ interface Start {
 }
 
 /**
- * Interprets an entry as an MCP client would. Accepts the field names of all MCP clients.
+ * Returns how an MCP client starts or reaches the server. Accepts the field names of all MCP clients.
  * @throws {CliError} `failed` if the entry has neither a command nor a URL
  */
 export function launchOf(entry: unknown): Start | { url: string } {
@@ -156,8 +161,8 @@ export const commandLine = ({ program, args, env }: Start): string =>
   ].join(' ')
 
 /**
- * Returns whether `mcp init` on this machine could have written the entry. Other fields are not accepted: for
- * example, an environment variable can make Node run a different program.
+ * Returns whether `mcp init` on this machine could have written the entry. Rejects an entry with additional
+ * fields: for example, an environment variable could make Node run a different program.
  */
 export function isAsInitWrites(target: Target, entry: unknown): boolean {
   const launch = launchOf(entry)

@@ -11,14 +11,14 @@ export interface Message {
   error?: { code: number; message: string; data?: unknown }
 }
 
-/** Messages contain the protocol version only in version 2026-07-28 and later. */
+/** Returns the protocol version given in a message. Only version 2026-07-28 and later include it. */
 export function statelessVersion(message: Message | Message[]): string | undefined {
   const meta = Array.isArray(message) ? undefined : message.params?._meta
   const version = (meta as Record<string, unknown> | undefined)?.['io.modelcontextprotocol/protocolVersion']
   return typeof version === 'string' ? version : undefined
 }
 
-/** Does not use node:readline, which would also split at U+2028. */
+/** Splits a stream into lines. Does not use node:readline, which would also split at U+2028. */
 export async function* linesOf(stream: Readable): AsyncGenerator<string> {
   let rest = ''
   const decoder = new TextDecoder()
@@ -31,14 +31,14 @@ export async function* linesOf(stream: Readable): AsyncGenerator<string> {
   if (rest !== '') yield rest
 }
 
-/** Returns the ids that need a response. */
+/** Returns the ids of the requests, each of which needs a response. */
 export const requestsIn = (sent: Message | Message[]): (string | number)[] =>
   [sent]
     .flat()
     .filter(({ method }) => method !== undefined)
     .flatMap(({ id }) => (id === undefined || id === null ? [] : [id]))
 
-/** Returns an error response. In JSON-RPC, -32000 is a server error. */
+/** Returns a JSON-RPC error response. The default code, -32000, means a server error. */
 export const failure = (id: string | number | null, error: unknown, code = -32_000): Message => {
   const { message, hint, ...more } =
     error instanceof CliError

@@ -10,10 +10,10 @@ export interface EntryPath {
   name: string
 }
 
-/** The message states why a settings file cannot be edited. */
+/** Thrown if a settings file cannot be edited. The message states the reason. */
 export class Unreadable extends Error {}
 
-/** Returns undefined if the file does not exist. @throws {CliError} `settings_broken` */
+/** Reads a settings file, or returns undefined if it does not exist. @throws {CliError} `settings_broken` */
 export function readSettings(file: string): string | undefined {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(readFileSync(file))
@@ -24,11 +24,11 @@ export function readSettings(file: string): string | undefined {
   }
 }
 
-/** Other users can read a new file of a project, because projects are shared. */
+/** File modes of new settings files. Other users can read a project's file, because projects are shared. */
 const newModes: Record<TargetScope, number> = { user: 0o600, project: 0o644 }
 
 /**
- * Replaces a file atomically and keeps symbolic links.
+ * Backs up a settings file, and replaces it atomically. Keeps symbolic links.
  * @returns the path of the backup, or undefined for a new file
  * @throws {CliError} `settings_broken` if the file cannot be written
  */

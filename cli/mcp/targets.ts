@@ -18,18 +18,22 @@ export interface Target {
   title: string
   /** The key of the object that contains the servers. Default: `mcpServers`. */
   section?: string
-  /** Possible paths. The first existing file is used, or the first path if no file exists. */
+  /**
+   * Returns possible paths of the project settings. The first existing file is used, or else the first path.
+   */
   project?: (folders: ConfigFolders) => string[]
   user: (folders: ConfigFolders) => string[]
-  /** Returns the entry for a local server. Default fields: `command` and `args`. */
+  /** Returns the entry for a local server. By default, it has the fields `command` and `args`. */
   local?(server: LocalServer): ServerEntry
-  /** Returns the entry for an HTTP server. Missing if the client cannot read the key from the environment. */
+  /**
+   * Returns the entry for an HTTP server. Undefined if the client cannot read the key from the environment.
+   */
   http?(url: string): ServerEntry
-  /** Additional fields that Sandlot manages. All other fields belong to the user. */
+  /** Fields that Sandlot manages in addition to the fields it writes. All other fields belong to the user. */
   moreManaged?: string[]
 }
 
-/** MCP clients read the API key from this variable, so that no key is stored in their settings. */
+/** Environment variable from which MCP clients read the API key, so that their settings do not contain it. */
 const variable = 'SANDLOT_API_KEY'
 const bearer = (reference: string) => ({ Authorization: `Bearer ${reference}` })
 
@@ -110,7 +114,7 @@ export const sectionOf = ({ section = 'mcpServers' }: Target): string => section
 
 export const isToml = (file: string): boolean => file.endsWith('.toml')
 
-/** Returns undefined if the server uses HTTP and the MCP client does not support HTTP servers. */
+/** Returns a server's entry, or undefined for an HTTP server that the MCP client does not support. */
 export const entryOf = ({ local, http }: Target, server: Server): ServerEntry | undefined =>
   'url' in server ? http?.(server.url) : (local?.(server) ?? { ...server })
 

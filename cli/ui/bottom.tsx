@@ -50,7 +50,7 @@ const TroubleLine = ({ state, now }: { state: State; now: number }) => {
   )
 }
 
-/** Returns the hints that fit on one line, always including help and back. */
+/** Returns the key hints that fit on one line, always including the hints for help and back. */
 function hintsFor(state: State): string {
   if (state.dialog?.kind === 'form') return ''
   if (state.opening?.program === 'pager') return 'Loading… · Esc cancels'

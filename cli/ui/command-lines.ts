@@ -1,4 +1,6 @@
-/** Arguments of the command lines equivalent to the picker's keys. Undefined if nothing is selected. */
+/**
+ * Arguments of the `sandlot` commands that are equivalent to the picker's keys. Undefined if none applies.
+ */
 import { type Row, selectedRow } from './folder.ts'
 import {
   isOpenTerminal,
@@ -29,7 +31,9 @@ export function onSession(state: State, words: string[], rest: string[] = []): s
   return session && [...words, '-s', session.id, ...rest]
 }
 
-/** Attaches to a running terminal. Runs other commands again. */
+/**
+ * Returns arguments that attach to the selected command if it is a running terminal, or else run it again.
+ */
 export function rerunArguments(state: State): string[] | undefined {
   const command = selectedCommand(pageOf(state) as SessionPage)
   if (command && isOpenTerminal(command)) return onSession(state, ['attach'], [command.id])
@@ -41,7 +45,7 @@ export function rowInFront(state: State): Row | undefined {
   return page.at === 'session' ? selectedRow(page.folder) : undefined
 }
 
-/** A name that is not UTF-8 cannot be passed as an argument. */
+/** Returns whether the file's name is valid UTF-8, so that it can be passed as an argument. */
 const isArgument = ({ entry }: Row): boolean => entry.name_base64 === undefined
 
 export function viewArguments(state: State): string[] | undefined {

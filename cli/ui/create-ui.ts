@@ -9,7 +9,7 @@ import { createStore, firstState } from './state.ts'
 import type { Ui } from './ui.ts'
 
 interface Terminal {
-  /** Suspends the picker's signal handlers while another program uses the terminal. */
+  /** Suspends the picker's signal handlers while `use` runs another program on the terminal. */
   leaveTo(use: () => Promise<void>): Promise<void>
   write(sequence: string): void
   quit(code: number): void
@@ -69,7 +69,7 @@ async function readSettings({ store, settings }: Ui): Promise<void> {
   if ((await settings.find('url')) !== undefined) store.set({ address: await settings.baseUrl() })
 }
 
-/** Explains why the saved keys do not apply to this address. */
+/** Explains why none of the saved API keys applies to the address. */
 async function explainMissingKey(settings: Settings, address?: string): Promise<string | undefined> {
   if (address === undefined || (await settings.savedKeys()).length === 0) return undefined
   return settings.apiKey(address).then(() => undefined, errorText)

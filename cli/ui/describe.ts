@@ -12,7 +12,7 @@ export function describeDestroyed(session: Sandbox): string {
 
 type ExecOutcome = Pick<ExecSummary, 'status' | 'exit_code' | 'signal' | 'reason'>
 
-/** Returns a symbol and text for a status, so that the meaning does not depend on color. */
+/** Returns a symbol and text for a command's status, so that its meaning does not depend on color. */
 export function describeStatus({ status, exit_code, signal, reason }: ExecOutcome) {
   if (status === 'running') return { sign: '▸', text: 'running' }
   if (status === 'exited') return { sign: exit_code === 0 ? '✓' : '✗', text: `exit ${exit_code}` }

@@ -3,7 +3,7 @@ import type { FileEntry } from '../../shared/contract/files.ts'
 
 export interface Folder {
   path: string
-  /** Undefined until loaded. */
+  /** Files in the folder. Undefined until loaded. */
   entries: FileEntry[] | undefined
   isCut: boolean
   /** Key of the selected row. If no row has this key, the first row is selected. */
@@ -11,7 +11,7 @@ export interface Folder {
 }
 
 export interface Row {
-  /** Unique key of the row, even if its name is not UTF-8. */
+  /** Unique key of the row, even if the file name is not UTF-8. */
   key: string
   path: string
   entry: FileEntry

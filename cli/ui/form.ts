@@ -70,7 +70,7 @@ export const valuesOf = ({ fields }: Form): Record<string, string> =>
 export const hintOf = ({ enterWord, escWord, past }: Form): string =>
   `Enter ${enterWord} · Esc ${escWord}${past?.lines.length ? ' · ↑ history' : ''}`
 
-/** Returns the changed form or the requested action. */
+/** Handles a key press. Returns the changed form, or the action that the key requests. */
 export function pressInForm(form: Form, key: string, text: string): Form | 'submit' | 'cancel' {
   if (key === 'escape') return 'cancel'
   if (form.busy !== undefined) return form
@@ -97,7 +97,7 @@ function recall(form: Form, past: History, by: number): Form {
 
 export const lineOf = (text: string): Line => ({ text, at: [...text].length })
 
-/** Returns the line after a key press, or undefined if the key does not edit. */
+/** Returns the line after a key press, or undefined if the key does not edit the line. */
 export function editLine({ text, at }: Line, key: string): Line | undefined {
   const points = [...text]
   const keep = (from: number, to: number) => points.toSpliced(from, to - from).join('')
@@ -134,7 +134,10 @@ export function editLine({ text, at }: Line, key: string): Line | undefined {
   return undefined
 }
 
-/** @param keepsLines whether to keep newlines and tabs instead of replacing them with spaces */
+/**
+ * Inserts text at the cursor.
+ * @param keepsLines whether to keep newlines and tabs instead of replacing them with spaces
+ */
 export function insert({ text, at }: Line, added: string, keepsLines = false): Line {
   const lines = added.replace(/\r\n?/g, '\n')
   const clean = [...(keepsLines ? lines : lines.replace(/[\n\t]+/g, ' ')).replace(controls, '')]

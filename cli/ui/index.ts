@@ -2,7 +2,11 @@ import { type ColorChoice, wantsColor } from '../core/drawing.ts'
 import { type Flags, Settings } from '../core/settings.ts'
 import { leave } from '../core/shutdown.ts'
 
-/** Loads Ink on demand. @returns the exit code @throws {CliError} if the settings are invalid */
+/**
+ * Opens the picker. Loads Ink on demand.
+ * @returns the exit code
+ * @throws {CliError} if the settings are invalid
+ */
 export async function openPicker(flags: Flags & { color?: ColorChoice }): Promise<number> {
   // Ink reads only FORCE_COLOR, when it is loaded.
   if (!wantsColor(process.stdout, flags.color)) process.env.FORCE_COLOR = '0'

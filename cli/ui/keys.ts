@@ -1,4 +1,4 @@
-/** The picker's keys, for key handling, help, hints and equivalent command lines. */
+/** The picker's keys, used for key handling, help, hints and equivalent command lines. */
 import { shellLine } from '../../shared/contract/shell-words.ts'
 import { askCommand } from './ask-command.ts'
 import {
@@ -45,7 +45,7 @@ export interface Key {
   short?: string
   where: Where[]
   run(ui: Ui): void
-  /** Default: always. */
+  /** Returns whether the key applies. By default, it always applies. */
   applies?(state: State): boolean
   /** Returns the arguments of the equivalent `sandlot` command. */
   commandLine?(state: State): string[] | undefined
@@ -293,7 +293,7 @@ export function commandLines(state: State): { key: Key; text: string }[] {
   })
 }
 
-/** Preselects the page's own command line, so that pressing `c` twice copies that line. */
+/** Lists command lines to copy. Preselects the page's own line, so that pressing `c` twice copies it. */
 function askWhichLine({ store }: Ui): void {
   const at = commandLines(store.get()).findIndex(({ key }) => key.keys.includes('c'))
   store.set({ dialog: { kind: 'copy', at: Math.max(0, at) }, notice: undefined })

@@ -26,7 +26,7 @@ export function watchLastCommands(ui: Ui) {
     wait(pauseMs)
   }
 
-  /** Allows at most a quarter of the account's rate limit for these requests. */
+  /** Returns whether another request stays within a quarter of the account's rate limit. */
   function mayAsk(): boolean {
     recent = recent.filter((at) => Date.now() - at < 60_000)
     const { account } = ui.store.get()
@@ -57,7 +57,7 @@ export function watchLastCommands(ui: Ui) {
   }
 }
 
-/** @returns the milliseconds to wait before the next request */
+/** Loads a session's last command. @returns the milliseconds to wait before the next request */
 async function ask({ api, store }: Ui, id: string): Promise<number> {
   try {
     const { data } = await api.call('listExecs', { params: { id }, query: { limit: 1 } })

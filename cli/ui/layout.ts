@@ -1,9 +1,11 @@
-/** Divides the screen's rows between views. A frame taller than the screen would erase the scrollback. */
+/**
+ * Divides the screen's rows among views, because a frame taller than the screen would erase the scrollback.
+ */
 import { useRef } from 'react'
 import { pageOf, type State, sessionInFront } from './state.ts'
 import { oneLine, wrapWords } from './text.ts'
 
-/** On narrower screens, views are stacked and some table columns are omitted. */
+/** Minimum columns of a wide screen. Narrower screens stack views and omit some table columns. */
 export const wideColumns = 72
 
 export const isWide = ({ size }: State): boolean => size.columns >= wideColumns
@@ -19,7 +21,10 @@ export const noticeLines = ({ notice, size }: State): string[] =>
 /** Length of the longest message that precedes the reason for a failed refresh. */
 const troubleHead = '! Service unavailable since 00:00:00 (59m), retrying. '.length
 
-/** The first row, which follows the message, is empty if the reason does not fit there. */
+/**
+ * Returns the reason for a failed refresh. The first row follows the message, and is empty if the reason does
+ * not fit there.
+ */
 export function troubleRows({ trouble, size }: State): string[] {
   if (trouble === undefined) return []
   const reason = oneLine(trouble.message)
@@ -27,7 +32,7 @@ export function troubleRows({ trouble, size }: State): string[] {
   return ['', ...wrapAtMost(size.rows < 16 ? 1 : maxRows, reason, size.columns - 2)]
 }
 
-/** The last row contains the rest of the text, which Ink truncates. */
+/** Wraps text to at most `max` rows. The last row contains the rest of the text, which Ink truncates. */
 function wrapAtMost(max: number, text: string, width: number): string[] {
   const rows = wrapWords(oneLine(text), width)
   return rows.length <= max ? rows : [...rows.slice(0, max - 1), rows.slice(max - 1).join(' ')]

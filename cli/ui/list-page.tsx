@@ -115,7 +115,9 @@ function headOf({ showsDestroyed, filter }: State, widths: Widths): string {
   ].join(' ')
 }
 
-/** Returns the selected row, such as `3 of 100+`. The plus means that the service has more sessions. */
+/**
+ * Returns the position of the selection, such as `3 of 100+`. The plus means that there are more sessions.
+ */
 function placeOf({ showsDestroyed, destroyedFrom }: State, at: number, count: number): string {
   return count === 0 ? '' : `${at + 1} of ${count}${showsDestroyed && destroyedFrom ? '+' : ''}`
 }
@@ -137,7 +139,7 @@ interface Widths {
   command: number
 }
 
-/** Narrow screens show only the columns needed to choose a session. */
+/** Returns the column widths. Narrow screens show only the columns needed to choose a session. */
 function widthsFor(columns: number, longestImage: number): Widths {
   const marker = 2
   if (columns < wideColumns) {
@@ -154,7 +156,7 @@ function widthsFor(columns: number, longestImage: number): Widths {
 
 interface SessionProps {
   session: Sandbox
-  /** Null if no command has been run, undefined until loaded. */
+  /** Last command of the session: null if none has been run, undefined until loaded. */
   lastCommand: ExecSummary | null | undefined
   isSelected: boolean
   isChosen: boolean

@@ -6,14 +6,14 @@ import { changePage } from './pages.ts'
 import { nameOf, pageOf } from './state.ts'
 import type { Ui } from './ui.ts'
 
-/** Milliseconds between two requests for a session's list of commands. */
+/** Minimum milliseconds between requests for a session's list of commands. */
 export const commandsMs = 10_000
 /** Maximum number of requests per refresh for sessions that are no longer active. */
 const maxReloads = 5
 
 export const isUnavailable = (error: CliError): boolean => error.exitCode === exitCodes.service
 
-/** Stores the active sessions. For sessions that are no longer active, requests the reason why they ended. */
+/** Stores the active sessions. Reloads sessions that are no longer active, to find out why they ended. */
 export async function takeActive(ui: Ui, active: Sandbox[]): Promise<void> {
   const { store } = ui
   const before = store.get().sessions
@@ -28,7 +28,7 @@ export async function takeActive(ui: Ui, active: Sandbox[]): Promise<void> {
   }
 }
 
-/** Stores sessions. A destroyed session stays destroyed, because the response may be outdated. */
+/** Stores loaded sessions. Never overwrites a destroyed session, because the response may be outdated. */
 export function putSessions({ store }: Ui, fresh: Sandbox[]): void {
   const sessions = new Map(store.get().sessions)
   for (const session of fresh) {
@@ -66,8 +66,8 @@ export async function loadDestroyed(ui: Ui): Promise<void> {
 }
 
 /**
- * Refreshes the open session's commands, at most every 10 s unless the user asks, because listing commands
- * counts toward the exec rate limit.
+ * Refreshes the open session's commands. Unless the user asks, does so at most every 10 s, because each
+ * request counts toward the account's rate limit for sandbox operations.
  */
 export async function refreshPage(ui: Ui, isAsked: boolean): Promise<void> {
   const page = pageOf(ui.store.get())

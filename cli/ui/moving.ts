@@ -46,7 +46,7 @@ function moveInSession(ui: Ui, state: State, page: SessionPage, step: Step): voi
   changePage(ui, page, { folder: { ...page.folder, selected: all[target(step, at, all.length, rows)]?.key } })
 }
 
-/** Scrolls the output. At the end of the output, the page follows new output. */
+/** Scrolls the output. Once scrolled to the end, the page follows new output. */
 function scrollOutput(ui: Ui, state: State, page: OutputPage, step: Step): void {
   const size = [state.size.columns, bodyRows(state)] as const
   const { output } = page

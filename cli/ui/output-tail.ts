@@ -1,9 +1,9 @@
-/** The last lines of a command's output. The pager shows all of the output. */
+/** Keeps the last lines of a command's output. The pager shows the complete output. */
 import type { OutputOffset } from '../../shared/contract/exec-events.ts'
 import { printedLine, wrap } from './text.ts'
 
 const maxLines = 2_000
-/** Matches chunks of at most 8,192 characters, into which longer lines are split. */
+/** Splits long lines into pieces of at most 8,192 characters. */
 const pieces = /.{1,8192}/gsu
 
 interface Shown {
@@ -13,7 +13,7 @@ interface Shown {
 }
 
 export class OutputTail {
-  /** The last line may be incomplete. */
+  /** Most recent lines of the output. The last line may be incomplete. */
   private lines = ['']
   private dropped = 0
   private readonly decoders = { stdout: new TextDecoder(), stderr: new TextDecoder() }
@@ -33,7 +33,7 @@ export class OutputTail {
     return this.lines.join('\n')
   }
 
-  /** Number of lines, including dropped lines. */
+  /** Total number of lines in the output, including dropped lines. */
   get total(): number {
     return this.dropped + this.lines.length - (this.lines.at(-1) === '' ? 1 : 0)
   }

@@ -75,10 +75,13 @@ export function interrupt(ui: Ui): void {
   })
 }
 
-/** Pages whose command is interrupted as soon as it starts. */
+/** Ids of pages whose command will be interrupted as soon as it starts. */
 const interruptedEarly = new Set<number>()
 
-/** Ctrl-C first interrupts a running command, then leaves the page. On other pages, it quits the picker. */
+/**
+ * Handles Ctrl-C. On the output page, first interrupts a running command, then leaves the page. On other
+ * pages, quits the picker.
+ */
 export function interruptOrQuit(ui: Ui) {
   const state = ui.store.get()
   const page = pageOf(state)
@@ -89,7 +92,7 @@ export function interruptOrQuit(ui: Ui) {
   if (page.isRunning) showNotice(ui, `The command in ${oneLine(nameInFront(state))} keeps running.`)
 }
 
-/** Changes the list of commands without a request. Does nothing until the list has been loaded. */
+/** Changes the displayed list of commands without a request. Does nothing until the list has been loaded. */
 const changeList = (ui: Ui, id: string, change: (commands: ExecSummary[]) => ExecSummary[]): void =>
   changeOpen(ui, 'session', (page) =>
     page.id === id && page.commands ? { commands: change(page.commands) } : {},
@@ -182,5 +185,5 @@ async function showResult(ui: Ui, page: OutputPage, execId: string, why: CliErro
   output.add(ended.stdout + ended.stderr)
   changePage(ui, page, { status: statusLine(ended), isRunning: false })
   if (ended.stdout_bytes + ended.stderr_bytes > 0 && output.total === 0)
-    showError(ui, new CliError('failed', 'The output was deleted together with the session.'))
+    showError(ui, new CliError('failed', 'The output was deleted along with the session.'))
 }

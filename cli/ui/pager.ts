@@ -16,13 +16,16 @@ import type { Ui } from './ui.ts'
 
 type ReadText = (signal: AbortSignal) => AsyncIterable<string>
 
-/** Shows all output that the service still stores. */
+/** Opens the pager with all output that the service still stores. */
 export function pageOutput(ui: Ui): void {
   const page = findPage(ui.store.get(), 'output')
   if (page?.execId !== undefined) attempt(ui, () => openPager(ui, (signal) => readOutput(ui, page, signal)))
 }
 
-/** @throws {CliError} `is_directory` for a link to a folder, or another error from the service */
+/**
+ * Opens a file in the pager.
+ * @throws {CliError} `is_directory` for a link to a folder, or another service error
+ */
 export const pageFile = (ui: Ui, id: string, path: string): Promise<void> =>
   openPager(ui, (signal) => readFile(ui, id, path, signal))
 

@@ -1,7 +1,7 @@
 import type { Page, State } from './state.ts'
 import type { Ui } from './ui.ts'
 
-/** The list of sessions has id 0. */
+/** Id of the most recently created page. The list of sessions has id 0. */
 let lastPageId = 0
 export const newPageId = (): number => ++lastPageId
 

@@ -9,7 +9,7 @@ import type { Dialog } from './state.ts'
 import { type Press, typeAhead } from './type-ahead.ts'
 import type { Ui } from './ui.ts'
 
-/** Ink's names of keys. The picker's names are lowercase, without `Arrow`. */
+/** Ink's key names. The picker's key names are lowercase, without `Arrow`. */
 const named = [
   ...(['upArrow', 'downArrow', 'leftArrow', 'rightArrow', 'pageUp', 'pageDown'] as const),
   ...(['home', 'end', 'return', 'escape', 'backspace', 'delete'] as const),
@@ -26,7 +26,7 @@ function isPasted({ store }: Ui, input: string): boolean {
   return form?.fields[form.at]?.keepsLines === true && /[\r\n][\s\S]/.test(input)
 }
 
-/** Ink may combine keys that were typed quickly into one event. */
+/** Converts an Ink event to key presses. Ink may combine quickly typed keys into one event. */
 function pressesOf(input: string, key: InkKey): Press[] {
   if (key.tab) return [{ key: key.shift ? 'shift+tab' : 'tab', text: '' }]
   const name = named.find((name) => key[name])
@@ -104,7 +104,10 @@ function scrollHelp(ui: Ui, dialog: Dialog & { kind: 'help' }, key: string) {
   ui.store.set({ dialog: { ...dialog, top: Math.max(0, Math.min(last, dialog.top + steps[key]!)) } })
 }
 
-/** Enter copies the selected line, and any listed key copies its own line. */
+/**
+ * Handles a key in the list of command lines. Enter copies the selected line, and any listed key copies its
+ * own line.
+ */
 function chooseLine(ui: Ui, dialog: Dialog & { kind: 'copy' }, key: string) {
   const lines = commandLines(ui.store.get())
   const by = { up: -1, k: -1, down: 1, j: 1 }[key]

@@ -11,9 +11,9 @@ import { findPage } from './pages.ts'
 import type { Trouble } from './state.ts'
 import type { Ui } from './ui.ts'
 
-/** Milliseconds between the end of a refresh and the start of the next one. */
+/** Milliseconds between the end of a refresh and the start of the next. */
 const pauseMs = 3_000
-/** Milliseconds until a missing response is reported. */
+/** Milliseconds after which a missing response is reported. */
 const slowMs = 5_000
 
 export function startRefreshing(ui: Ui) {
@@ -69,7 +69,7 @@ async function refresh(ui: Ui, isAsked: boolean): Promise<void> {
   }
 }
 
-/** Rejects a response without the fields that the views need, because it comes from another kind of server. */
+/** Rejects a response that lacks fields the views need, because it is not from a Sandlot service. */
 function assertAccount({ concurrent, usage }: Partial<Reply<'getAccount'>>): void {
   if (concurrent && usage) return
   throw new CliError('unexpected_answer', 'The server at this address is not a Sandlot service.')

@@ -11,7 +11,11 @@ import { takeSignals } from './signals.ts'
 import { TerminalInput } from './terminal-input.ts'
 import type { Ui } from './ui.ts'
 
-/** @returns the exit code @throws {Error} if the picker crashed. The terminal is already restored. */
+/**
+ * Runs the picker.
+ * @returns the exit code
+ * @throws {Error} if the picker crashes, after restoring the terminal
+ */
 export async function runPicker(settings: Settings): Promise<number> {
   const { promise: left, resolve: leave } = Promise.withResolvers<number>()
   const ui = await createUi(settings, {
@@ -57,7 +61,7 @@ const App = ({ ui }: { ui: Ui }) => {
   return <Screen state={state} now={now} onVisible={ui.onVisible} />
 }
 
-/** Updates the time every second, or every 30 s for screen readers, which read each change aloud. */
+/** Returns the time, updated every second, or every 30 s for screen readers, which read each change aloud. */
 function useNow(isReadAloud: boolean): number {
   const [now, setNow] = useState(serviceNow)
   useEffect(() => {

@@ -106,7 +106,7 @@ const Commands = ({ state, page, now }: Props) => {
 const noCommandsText = (state: State) =>
   sessionInFront(state)?.state === 'active'
     ? 'No commands yet. Press x to run one, or s to open a shell.'
-    : 'No command was run in this session.'
+    : 'No commands were run in this session.'
 
 const CommandLine = (props: { command: ExecSummary; isSelected: boolean; now: number }) => {
   const { command, isSelected, now } = props

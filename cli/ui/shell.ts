@@ -30,7 +30,7 @@ export async function openShell(ui: Ui): Promise<void> {
   }
 }
 
-/** Connects the terminal to a running program. A new shell first receives the keys in `opening`. */
+/** Connects the terminal to a running program. A new shell first receives the keys typed during `opening`. */
 export async function attachHere(ui: Ui, remote: Remote, execId: string, opening?: Opening): Promise<void> {
   const { attachTerminal, attachHint } = await import('../exec/terminal.ts')
   const isNew = opening !== undefined
@@ -45,7 +45,7 @@ export async function attachHere(ui: Ui, remote: Remote, execId: string, opening
     if (ended === 'detached')
       return showNotice(
         ui,
-        `Detached from ${name}. The program keeps running. To reattach, select the program in the list of commands and press Enter. Outside the picker, ${attachHint(remote, execId)}.`,
+        `Detached from ${name}. The command is still running. To reattach, select it in the list of commands and press Enter. In your own shell, ${attachHint(remote, execId)}.`,
       )
     const ofSession = destroyReasonOf(ended)
     const how =

@@ -16,7 +16,10 @@ export function suspendPicker(ui: Ui): void {
   )
 }
 
-/** @returns a function that runs another program, which handles Ctrl-C and Ctrl-Z by itself */
+/**
+ * Installs the picker's signal handlers.
+ * @returns a function that suspends the handlers while it runs another program
+ */
 export function takeSignals(ui: Ui) {
   // The client's handler would print an error. Ink adds its own handlers later.
   process.removeAllListeners('SIGINT')

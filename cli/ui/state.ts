@@ -16,25 +16,25 @@ export interface State {
   chosen: string | undefined
 
   account: Account | undefined
-  /** Includes sessions that have ended since they were loaded. Undefined until the first response. */
+  /** Loaded sessions by id, even if they have ended since. Undefined until the first response. */
   sessions: ReadonlyMap<string, Sandbox> | undefined
   /** Cursor of the next page of destroyed sessions: undefined before the first page, null after the last. */
   destroyedFrom: string | null | undefined
   isLoadingMore: boolean
-  /** Last command by session id. Null if the session has no commands. */
+  /** Last command of each session, by session id. Null if the session has no commands. */
   lastCommands: ReadonlyMap<string, ExecSummary | null>
   trouble: Trouble | undefined
 
   showsDestroyed: boolean
   filter: string
-  /** Commands run by the user, by session id, newest last. */
+  /** Commands that the user has run, by session id, newest last. */
   ran: ReadonlyMap<string, string[]>
   opening: Opening | undefined
   selected: string | undefined
 }
 
 export interface Trouble {
-  /** False if the service rejected the request. */
+  /** Whether the service is unavailable. False if it rejected the request. */
   isUnavailable: boolean
   since: number
   message: string
@@ -42,13 +42,13 @@ export interface Trouble {
 
 export interface Opening {
   program: 'shell' | 'pager'
-  /** Keys typed so far, as a terminal sends them. */
+  /** Keys typed so far, encoded as a terminal sends them. */
   typed: string
 }
 
 export type Page = FirstRunPage | ListPage | SessionPage | OutputPage
 interface AnyPage {
-  /** Never changes, unlike the page object. */
+  /** Identifies the page. Stays the same when a change replaces the page object. */
   pageId: number
 }
 export interface FirstRunPage extends AnyPage {
@@ -64,7 +64,7 @@ export interface SessionPage extends AnyPage {
   at: 'session'
   id: string
   tab: 'commands' | 'files'
-  /** Newest first. Undefined until loaded. */
+  /** Commands of the session, newest first. Undefined until loaded. */
   commands: ExecSummary[] | undefined
   askedAt: number
   selectedCommand: string | undefined
@@ -86,7 +86,9 @@ export interface OutputPage extends AnyPage {
 export type Dialog =
   | { kind: 'form'; form: Form; isPrompt: boolean }
   | { kind: 'confirm'; question: string; onYes: () => void }
-  /** Closed by Enter or Esc. Other keys are ignored, because they might be meant for a program. */
+  /**
+   * A message that only Enter or Esc closes. Ignores other keys, because they might be meant for a program.
+   */
   | { kind: 'message'; text: string }
   | { kind: 'help'; top: number }
   | { kind: 'copy'; at: number }
@@ -114,7 +116,7 @@ export const firstState: State = {
 export interface Store {
   get(): State
   set(change: Partial<State> | ((state: State) => Partial<State>)): void
-  /** Returns a function that unregisters the listener. */
+  /** Calls the listener after each change. Returns a function that unregisters the listener. */
   subscribe(listener: () => void): () => void
 }
 
@@ -137,10 +139,12 @@ export function createStore(): Store {
 export const pageOf = (state: State): Page => state.pages.at(-1)!
 
 type Sessions = NonNullable<State['sessions']>
-/** Cache for one frame, in which many views need the list. Sorting 1,000 sessions takes milliseconds. */
+/**
+ * Caches the sorted list, which many views need for each frame. Sorting 1,000 sessions takes milliseconds.
+ */
 const listed = new WeakMap<Sessions, { key: string; sessions: Sandbox[] }>()
 
-/** Newest first. */
+/** Returns the sessions to list, newest first. */
 export function listedSessions({ sessions, showsDestroyed, filter }: State): Sandbox[] {
   if (sessions === undefined) return []
   const key = `${showsDestroyed} ${filter}`
@@ -164,7 +168,7 @@ function list(sessions: Sessions, showsDestroyed: boolean, filter: string): Sand
 
 const order = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)
 
-/** Keeps the same session selected. If the session leaves the list, selects the one that takes its place. */
+/** Keeps the same session selected. If it leaves the list, selects the session that takes its place. */
 function keepSelection(state: State, before: State): State {
   const listed = listedSessions(state)
   if (listed.length === 0 || listed.some(({ id }) => id === state.selected)) return state

@@ -19,7 +19,9 @@ export class TerminalInput extends Readable {
     return this
   }
 
-  /** Ink calls `ref` before it uses the terminal, and `unref` before another program does and on exit. */
+  /**
+   * Called by Ink before it uses the terminal. Ink calls `unref` before another program uses it, and on exit.
+   */
   ref(): this {
     this.terminal.off('data', this.receive).on('data', this.receive).resume()
     return this

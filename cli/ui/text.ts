@@ -9,7 +9,10 @@ const tabWidth = 8
 /** Removes control characters and escape sequences. */
 export const oneLine = (text: string): string => plainLine(stripVTControlCharacters(text))
 
-/** Keeps colors and expands tabs. Removes overwritten text and other escape sequences. */
+/**
+ * Formats a line of output for display. Keeps colors, expands tabs, and removes overwritten text and other
+ * escape sequences.
+ */
 export function printedLine(line: string): string {
   const whole = line.replace(/\r+$/, '')
   const visible = whole.slice(whole.lastIndexOf('\r') + 1)

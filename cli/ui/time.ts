@@ -1,4 +1,4 @@
-/** Times and durations are in milliseconds. */
+/** All times and durations in this file are in milliseconds. */
 const second = 1_000
 const minute = 60 * second
 const hour = 60 * minute

@@ -5,7 +5,7 @@ import type { Ui } from './ui.ts'
 
 export interface Press {
   key: string
-  /** Empty for keys that do not produce text, such as the arrow keys. */
+  /** Text that the key produces. Empty for keys such as the arrow keys. */
   text: string
 }
 
@@ -21,7 +21,7 @@ export function finishOpening(ui: Ui, opening: Opening): void {
   if (isOpening(ui, opening)) ui.store.set({ opening: undefined })
 }
 
-/** Stores a typed key. Esc and Ctrl-C cancel the opening of the program and discard the typed keys. */
+/** Stores a typed key. Esc and Ctrl-C cancel opening the program and discard the typed keys. */
 export function typeAhead(ui: Ui, opening: Opening, { key, text }: Press): void {
   if (key !== 'escape' && key !== 'ctrl+c') {
     opening.typed += text === '' ? bytesOf(key) : text

@@ -4,15 +4,15 @@ import type { Store } from './state.ts'
 
 export interface Ui {
   store: Store
-  /** API client with the current settings. `connect` replaces this client. */
+  /** API client with the current settings. `connect` replaces the client. */
   api: Api
   settings: Settings
   refresh(): void
   connect(settings: Settings): void
-  /** @param ids visible sessions, with the selected session first */
+  /** Reports the visible sessions. @param ids session ids, with the selected session first */
   onVisible(ids: string[]): void
   onTerminal(suspend: (use: () => Promise<void>) => Promise<void>): void
-  /** Gives the terminal to another program. */
+  /** Gives the terminal to another program while `use` runs. */
   handOver(use: () => Promise<void>): Promise<void>
   /** Writes escape sequences that neither print text nor move the cursor. */
   write(sequence: string): void

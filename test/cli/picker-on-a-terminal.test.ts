@@ -89,7 +89,7 @@ describe.concurrent('the picker without settings', () => {
     await screen.shows('it is 42')
     expect(screen.isAlternate()).toBe(false)
     screen.type('\u0010\u0011')
-    await screen.shows('Detached from web. The program keeps running.')
+    await screen.shows('Detached from web. The command is still running.')
     await screen.shows(/^›web .*▸ (ba)?sh$/m)
     screen.type('\r')
     await screen.shows(/▸ running .*\(terminal\) (ba)?sh$/m)

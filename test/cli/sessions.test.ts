@@ -320,7 +320,7 @@ describe('sessions', () => {
     expect(await user.run(['session', 'rm', '--yes', 'twin one', 'biuld'])).toMatchObject({
       code: 3,
       stdout: '',
-      stderr: expect.stringContaining('No active session has the name "biuld".'),
+      stderr: expect.stringContaining('No active session is named "biuld".'),
     })
     expect(await user.run(['session', 'rm', '--yes', 'build'])).toMatchObject({ stdout: `${build}\n` })
     expect(await user.run(['session', 'rm', '--yes', 'build'])).toMatchObject({ code: 3 })

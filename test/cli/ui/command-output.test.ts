@@ -175,7 +175,7 @@ test('the first Ctrl-C interrupts the displayed command, the second leaves its p
   expect(interrupts()).toHaveLength(1)
 })
 
-test('Ctrl-C interrupts a starting command as soon as it runs', async () => {
+test('Ctrl-C on a starting command interrupts the command as soon as it runs', async () => {
   const launched = Promise.withResolvers<void>()
   await using peer = await startPeer(({ method, url = '' }, response) => {
     if (method !== 'POST' || !url.endsWith('/exec')) return void response.writeHead(202).end('{}')

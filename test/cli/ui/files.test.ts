@@ -34,7 +34,7 @@ test('the file page opens a symbolic link to a folder as a folder', async () => 
   expect(ui.store.get()).toMatchObject({ opening: undefined, notice: undefined })
 })
 
-test('after leaving a folder, the file page selects that folder in the parent', async () => {
+test('leaving a folder selects that folder in its parent', async () => {
   const release = Promise.withResolvers<void>()
   await using peer = await startPeer(async ({ url = '' }, response) => {
     if (!url.includes('/files/ls?')) return void response.writeHead(503).end()

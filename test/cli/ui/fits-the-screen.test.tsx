@@ -85,7 +85,7 @@ describe.each(Object.entries(pages))('%s', (_, stack) => {
     for (const overlay of Object.keys(overlays)) fits(40, 12, overlay)
   })
 
-  test.each(sizes)('the page with a notice fits in %i columns and %i rows', (columns, rows) => {
+  test.each(sizes)('a notice and an error fit on the page at %i columns and %i rows', (columns, rows) => {
     fits(columns, rows, 'with a notice and trouble')
   })
 })

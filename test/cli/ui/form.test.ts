@@ -50,20 +50,20 @@ describe('forms', () => {
     }, form)
   const form = newForm('Title', [field('a', 'A'), field('b', 'B')], () => {})
 
-  test('Enter moves to the next field of a form, and submits the form in the last field', () => {
+  test('Enter moves to the next field, or submits the form from the last field', () => {
     const filled = press(form, 'x', 'return', 'y') as Form
     expect(valuesOf(filled)).toEqual({ a: 'x', b: 'y' })
     expect(press(filled, 'return')).toBe('submit')
     expect(valuesOf(press(filled, 'tab', 'z', 'up', 'w') as Form)).toEqual({ a: 'xz', b: 'yw' })
   })
 
-  test('Esc cancels a form, and a busy form ignores keys', () => {
+  test('Esc cancels a form, and a busy form ignores all other keys', () => {
     expect(press(form, 'escape')).toBe('cancel')
     expect(press({ ...form, busy: 'signing up' }, 'x', 'return')).toMatchObject({ busy: 'signing up', at: 0 })
     expect(press({ ...form, busy: 'signing up' }, 'escape')).toBe('cancel')
   })
 
-  test('the arrow keys recall earlier lines, and finally the line that was being typed', () => {
+  test('the up and down keys recall earlier lines and return to the line being typed', () => {
     const prompt = newForm('Run', [field('command', '$')], () => {}, { past: historyOf(['first', 'second']) })
     const shown = (...keys: string[]) => valuesOf(press(prompt, 'd', 'r', ...keys) as Form).command
     expect(shown('up')).toBe('second')

@@ -37,7 +37,7 @@ test('the session list shows the equivalent command line for each key', () => {
 test.each([
   [{ command: `echo "it's"` }, 'exec', `-c 'echo "it'\\''s"'`],
   [{ tty: true, status: 'running', exit_code: null }, 'attach', 'exec_1'],
-] as const)('the key table offers the equivalent of Enter on the command %j: %s', (change, word, rest) => {
+] as const)('the key table shows the equivalent of Enter on the command %j: %s', (change, word, rest) => {
   const { id } = session()
   const page = sessionPage(id, { commands: [command(change)] })
   const lines = commandLines(stateWith([session()], { pages: [page] }))
@@ -45,7 +45,7 @@ test.each([
   expect(line?.text).toBe(`sandlot ${word} -s ${id} ${rest}`)
 })
 
-test('the key table offers no command line for a file whose name is not UTF-8', () => {
+test('the key table shows no command line for a file whose name is not UTF-8', () => {
   const { id } = session()
   const entries = [entry('caf\ufffd', 'file', { name_base64: 'Y2Fm6Q==' })]
   const folder = { ...newFolder('/workspace'), entries }

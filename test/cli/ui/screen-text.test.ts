@@ -115,7 +115,7 @@ const clean = (bytes: Buffer, cuts: number[] = [], options = { styles: true }) =
 }
 
 describe('recorded output', () => {
-  test('recorded output keeps its text, tabs, line endings and styles, no matter where chunks are split', () => {
+  test('recorded output keeps its text, tabs, line endings and styles, however it is chunked', () => {
     const cuts = fc.array(fc.nat(), { maxLength: 6 })
     const bytes = fc.oneof(
       fc.tuple(hostile, styles, hostile).map((parts) => Buffer.from(parts.join(''))),
@@ -184,7 +184,7 @@ test('wrapped rows fit the screen and contain the whole line', () => {
   )
 })
 
-test("a program's terminal modes are tracked correctly, no matter where chunks are split", () => {
+test("a program's terminal modes are tracked correctly, however its output is chunked", () => {
   const output =
     'a\u001b[?1049h\u001b[?1;25l\u001b=\u001b[31mred\u001b[?2004h\u001b[?2004l\u001b[?7777h\u001b[?1006h'
   fc.assert(
