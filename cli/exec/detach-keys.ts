@@ -2,7 +2,7 @@
 import { CliError } from '../core/errors.ts'
 
 export const defaultDetachKeys = 'ctrl-p,ctrl-q'
-/** Maximum time in milliseconds for which keys are held back because they might begin the detach keys. */
+/** How long typed keys are held back, in milliseconds, because they might begin the detach keys. */
 const heldMs = 1_000
 
 /**

@@ -44,7 +44,7 @@ export async function follow(
   throw new Error('The event stream ended without an exit event.')
 }
 
-/** An interruption is reported if the client waits at least this long before retrying, in milliseconds. */
+/** Minimum retry delay, in milliseconds, at which the client reports an interruption. */
 const reportedMs = 1_000
 
 interface StreamEvent {

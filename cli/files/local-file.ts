@@ -22,8 +22,8 @@ export function isFolder(path: string): boolean {
 }
 
 /**
- * Matches the paths of open file descriptors. They are written to, because replacing such a path would not
- * change the open file.
+ * Matches the paths of open file descriptors. These are written to directly, because replacing the path would
+ * not change the open file.
  */
 const descriptor = /^\/dev\/(fd\/\d+|std(in|out|err))$|^\/proc\/[^/]+\/fd\/\d+$/
 
@@ -33,7 +33,7 @@ interface LocalTarget {
   kind: 'file' | 'pipe' | 'stream'
 }
 
-/** Follows symbolic links to the file that they lead to, even if that file does not exist. */
+/** Resolves symbolic links to their final target, even if the target does not exist. */
 export function resolveTarget(path: string): LocalTarget {
   let target = resolve(path)
   // Linux also follows at most 40 links.
