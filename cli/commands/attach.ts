@@ -12,7 +12,7 @@ export const define = defineCommand<{ detachKeys: string }>({
         .argument('[exec-id]', 'the command; by default the only running command with a terminal'),
     ),
   notes: `
-Ctrl-P Ctrl-Q detaches, and prints the command that attaches again. The exit code is that of the command.`,
+Ctrl-P Ctrl-Q detaches, and prints the command that attaches again. Exits with the command's exit code.`,
   examples: ['sandlot attach exec_01kx…', 'sandlot attach --session build exec_01kx…'],
   fields: execFields,
   handle: async ({ args, options, session, api, output, exitWith }) => {

@@ -1,4 +1,4 @@
-/** Commands of other tools, with the equivalent commands of this client. */
+/** Commands known from other tools, each with the equivalent command of this client. */
 export const commandSynonyms: Record<string, string> = {
   sessions: 'session ls',
   sandboxes: 'session ls',

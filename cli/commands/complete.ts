@@ -26,7 +26,10 @@ export const define: Define = (command, _exitWith, describeProgram) => {
     })
 }
 
-/** Returns one candidate per line, then a directive for the script. Returns an empty string on error. */
+/**
+ * Returns the candidates, one per line, followed by a directive for the completion script. Returns an empty
+ * string on error.
+ */
 async function answer(command: Command, commands: CommandTree): Promise<string> {
   const { line, breaks, type } = command.opts<Options>()
   try {

@@ -12,7 +12,7 @@ export const define = defineCommand<{ create: boolean }>({
   declare: (command) => command.option('--no-create', 'skip the checks that create a session'),
   notes: `
 Checks the settings, the connection, the key and the clock. Then it creates a session, runs a command in it, writes and
-reads a file, and always destroys the session. Exits with 0, or with the code of the first check that failed.`,
+reads a file, and always destroys the session. Exits with code 0, or with the code of the first check that failed.`,
   examples: ['sandlot doctor', 'sandlot doctor --no-create --json'],
   fields: ['name', 'ok', 'detail', 'ms', 'next'],
   list: 'checks',

@@ -30,7 +30,7 @@ interface Options {
 
 const interactivePrograms = /^(?:.*\/)?(?:(?:ba|da|a|z|fi)?sh|python3?|node|irb|psql)$/
 
-/** Limits for sending stdin within the request, in bytes and milliseconds. Other input is streamed. */
+/** Stdin that ends within these limits is sent as part of the exec request. Other stdin is streamed. */
 const inline = { bytes: 64 * 1024, ms: 50 }
 
 export const define = defineCommand<Options>({
@@ -146,7 +146,7 @@ function requireTerminalOptions({ background, detachKeys }: Options): void {
   readDetachKeys(detachKeys)
 }
 
-/** Suggests -it for interactive programs, which would otherwise exit silently at EOF. */
+/** Suggests -it for an interactive program, which would otherwise read EOF and exit silently. */
 function noteNoTerminal(args: string[], note: (text: string) => void): void {
   const [program = '', ...more] = args
   if (more.length > 0 || !interactivePrograms.test(program) || !process.stdin.isTTY) return

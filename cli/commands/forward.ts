@@ -8,8 +8,8 @@ export const define = defineCommand({
       .argument('<port...>', 'a port of the session, or LOCAL:PORT; :PORT picks a free local port'),
   notes: `
 Forwards TCP connections from LOCAL on 127.0.0.1 to PORT in the sandbox, where the server may listen on the loopback
-interface or on all interfaces. Every protocol over TCP works, such as WebSockets and HTTP/2. LOCAL defaults to PORT.
-The order is that of \`kubectl port-forward\` and \`ssh -L\`. Runs until the session ends, or until Ctrl-C.`,
+interface or on all interfaces. Any protocol over TCP works, including WebSockets and HTTP/2. LOCAL defaults to PORT and
+comes first, as in \`kubectl port-forward\` and \`ssh -L\`. Runs until the session ends, or until Ctrl-C.`,
   examples: ['sandlot forward 3000', 'sandlot forward 8080:3000 :5432 -s builder'],
   fields: ['port', 'local_port'],
   list: 'ports',

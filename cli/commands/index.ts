@@ -62,11 +62,11 @@ export const commands: Branch = {
   cp: leaf('copy files and folders to or from a session', () => import('./cp.ts')),
   forward: leaf('forward local ports to ports in a session', () => import('./forward.ts')),
   allowlist: {
-    summary: "manage the commands that may run in the account's sessions",
+    summary: "manage which commands are allowed in the account's sessions",
     commands: {
       get: leaf('print the list', () => import('./allowlist/get.ts')),
       set: leaf('replace the list', () => import('./allowlist/set.ts')),
-      clear: leaf('remove the list, so that every command may run', () => import('./allowlist/clear.ts')),
+      clear: leaf('remove the list, so that all commands are allowed', () => import('./allowlist/clear.ts')),
       check: leaf('check whether a command would be allowed', () => import('./allowlist/check.ts')),
     },
   },

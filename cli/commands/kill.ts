@@ -16,8 +16,8 @@ export const define = defineCommand<{ signal: string }>({
       .option('--signal <name>', 'such as INT, SIGHUP or 9', 'TERM'),
   notes: `
 Signals the whole process group, and sends KILL 2 s after TERM. Prints the exit status of the command, or that it is
-still running. Exits with 3 if the command is not found, and with 5 if it has already ended.
-To run the program kill in a session, use \`sandlot exec kill\`.`,
+still running. Exits with code 3 if the command is not found, and with code 5 if it has already ended.
+To run the \`kill\` program in a session, use \`sandlot exec kill\`.`,
   examples: ['sandlot kill exec_01kx…', 'sandlot kill --signal INT exec_01kx…'],
   fields: execOutcomeFields,
   handle: async ({ args, options, session, api, output }) => {
@@ -29,13 +29,16 @@ To run the program kill in a session, use \`sandlot exec kill\`.`,
   },
 })
 
-/** Returns a name without the SIG prefix. The service rejects unknown names. */
+/** Converts a signal number or name to a name without the SIG prefix. The service rejects unknown names. */
 function readSignal(text: string): Signal {
   const byNumber = Object.entries(constants.signals).find(([, number]) => String(number) === text)?.[0]
   return (byNumber ?? text.toUpperCase()).replace(/^SIG/, '') as Signal
 }
 
-/** @throws {CliError} `exec_finished` with the exit status, if the command has already ended */
+/**
+ * Sends a signal to a command, and waits up to 10 s for the command to end.
+ * @throws {CliError} `exec_finished` with the exit status, if the command had already ended
+ */
 async function stop(remote: Remote, execId: string, signal: Signal): Promise<ExecOutcome> {
   try {
     const signaled = await remote.signal(execId, signal)

@@ -6,7 +6,7 @@ import { describeProfile, keyIn, type SavedKey } from '../core/saved-keys.ts'
 import { noAccount, readKey, Settings } from '../core/settings.ts'
 
 interface FormerKey {
-  /** Null if the service did not return the id. */
+  /** Null if the service did not return the key's id. */
   id: string | null
   last_four: string
   /** Null if it is unknown whether the key is still valid. */

@@ -45,7 +45,7 @@ number of bytes that are no longer stored is reported on stderr. --json prints t
   },
 })
 
-/** Returns the exit status, or undefined if the command is still running. */
+/** Prints the command's output. Returns the exit status, or undefined if the command is still running. */
 async function printOutput(
   { options, output }: Invocation<Options & CommonOptions>,
   remote: Remote,
@@ -90,7 +90,7 @@ function explainLostConnection(
   if (!(error instanceof CliError) || error.code !== 'network' || disconnectedMs === 0) return error
   return addStory(
     error,
-    `The connection was lost for ${showSeconds(disconnectedMs / 1000)}.`,
+    `The client was disconnected for ${showSeconds(disconnectedMs / 1000)}.`,
     `The command may still be running. To follow it again, use \`${shellLine('sandlot', 'logs', '-f', '-s', sessionId, execId)}\`.`,
   )
 }

@@ -17,7 +17,7 @@ export const define = defineCommand<PageOptions & { running?: boolean }>({
     ),
   notes: `
 At a terminal, commands that \`sandlot cp\` runs to copy folders are marked. \`sandlot ls\` lists the sessions, and
-\`sandlot exec ps\` runs the program ps.`,
+\`sandlot exec ps\` runs the \`ps\` program.`,
   examples: ['sandlot ps', 'sandlot ps --running --session build', 'sandlot ps --json=id,status,command'],
   fields: execSummaryFields,
   handle: async ({ options, session, api, output }) => {

@@ -51,7 +51,10 @@ export const define = defineCommand<{ usage?: boolean; month?: string }>({
   },
 })
 
-/** Reads all pages. Each page shows the usage at the time of the first request, so the rows add up. */
+/**
+ * Returns the usage from all pages. Every page shows the usage at the time of the first request, so the rows
+ * add up to the total.
+ */
 async function readUsage(api: Api, month: string | undefined) {
   const data: SandboxUsage[] = []
   for (let cursor: string | undefined; ; ) {

@@ -10,9 +10,12 @@ import type { ByteCounts } from './print.ts'
 import type { ScreenModes } from './screen-modes.ts'
 
 const pingMs = 15_000
-/** Milliseconds between two resizes of the terminal, so that the program can react to each resize. */
+/**
+ * Milliseconds between the two resizes that make a program redraw its screen. If they immediately followed
+ * each other, the program might see no change.
+ */
 const drawMs = 100
-/** Reading from stdin pauses while more input than this is unsent, in bytes. */
+/** Number of unsent bytes above which the client stops reading from stdin. */
 const unsentBytes = 1024 * 1024
 
 export const terminalSize = () => {
@@ -24,14 +27,14 @@ export const terminalSize = () => {
 interface TerminalState {
   shown: ShownOutput
   modes: ScreenModes
-  /** Whether a client has attached before, so that the program has already drawn its screen. */
+  /** Whether the program may have drawn its screen for an earlier connection and must redraw it. */
   hasScreen: boolean
 }
 
-/** Tracks which output has been shown, because each new connection replays all stored output. */
+/** Tracks which output has been shown, so that output replayed on a new connection is not shown again. */
 export class ShownOutput {
   private readonly shown: OutputOffset = { stdout: 0, stderr: 0 }
-  /** Bytes received on the current connection, including skipped bytes. */
+  /** Bytes received on the current connection, including bytes that the service no longer stores. */
   private received: OutputOffset = { stdout: 0, stderr: 0 }
 
   get eventId(): string {
@@ -80,7 +83,10 @@ export async function useTerminal(
   }
 }
 
-/** Sets raw mode and forwards keys, sizes and signals. Returns a function that restores the terminal. */
+/**
+ * Puts the local terminal in raw mode, and forwards keys, terminal sizes and signals to the command. Returns
+ * a function that restores the terminal.
+ */
 function takeTerminal(
   socket: WebSocket,
   { modes, hasScreen }: TerminalState,
@@ -154,7 +160,7 @@ function untilExit(socket: WebSocket, { shown, modes }: TerminalState): Promise<
   })
 }
 
-/** Prints a frame. Pauses the socket while the local terminal is slow. */
+/** Prints the new output in a frame. Pauses the socket while the local terminal cannot accept more output. */
 function show(socket: WebSocket, frame: Buffer, shown: ShownOutput, modes: ScreenModes): void {
   const stream = frame[0] === frameStreams.stderr ? 'stderr' : 'stdout'
   const out = process[stream]

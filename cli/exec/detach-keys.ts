@@ -1,13 +1,14 @@
-/** Keys that detach the user from a terminal and leave the command running. */
+/** Recognizes the keys that detach the user from a terminal and leave the command running. */
 import { CliError } from '../core/errors.ts'
 
 export const defaultDetachKeys = 'ctrl-p,ctrl-q'
-/** How long keys are held back while they might be the start of the detach keys, in milliseconds. */
+/** How long typed keys are held back, in milliseconds, because they might begin the detach keys. */
 const heldMs = 1_000
 
 /**
  * Returns the bytes that a terminal sends for the detach keys.
- * @param text Docker's format: letters, or `ctrl-` with one of a-z, @, [, \, ], ^ or _. `none` means no keys.
+ * @param text Docker's format: keys separated by commas, each a character or `ctrl-` followed by one of a-z,
+ * @, [, \, ], ^ or _. `none` means no keys.
  * @throws {CliError} `usage` if the text is not in this format
  */
 export function readDetachKeys(text: string): Buffer {
@@ -34,7 +35,7 @@ export class DetachKeys {
     this.send = send
   }
 
-  /** Sends all bytes before the detach keys. Returns whether the detach keys are complete. */
+  /** Sends the typed bytes up to the detach keys. Returns whether all detach keys have been typed. */
   type(typed: Buffer): boolean {
     clearTimeout(this.timer)
     const bytes = Buffer.concat([this.keys.subarray(0, this.held), typed])
@@ -55,7 +56,7 @@ export class DetachKeys {
     this.held = 0
   }
 
-  /** Returns the length of the longest prefix of the detach keys with which `bytes` ends. */
+  /** Returns the length of the longest prefix of the detach keys at the end of `bytes`. */
   private beginningAtEndOf(bytes: Buffer): number {
     for (let count = this.keys.length - 1; count > 0; count--) {
       if (bytes.subarray(-count).equals(this.keys.subarray(0, count))) return count

@@ -9,7 +9,7 @@ export function readExecId(id: string): string {
   throw new CliError('exec_not_found', `${id} is not a command id.`, { hint: execIdHint })
 }
 
-/** Reads all pages, because a running command can be on any page. */
+/** Returns all commands of a session, from every page, because a running command can be on any page. */
 export const listCommands = (api: Api, id: string): Promise<ExecSummary[]> =>
   allPages((query) => api.call('listExecs', { params: { id }, query }))
 
@@ -17,7 +17,7 @@ export const isRunning = ({ status }: ExecSummary): boolean => status === 'runni
 
 /**
  * Returns the id of the only running command. With `withTerminal`, ignores commands without a terminal.
- * @throws {CliError} `exec_not_found`, or `several_commands` with the candidates
+ * @throws {CliError} `exec_not_found` if no command is running, or `several_commands` with the candidates
  */
 export async function onlyRunning(api: Api, session: string, { withTerminal = false } = {}): Promise<string> {
   const commands = (await listCommands(api, session)).filter(({ tty }) => tty || !withTerminal)
@@ -27,7 +27,7 @@ export async function onlyRunning(api: Api, session: string, { withTerminal = fa
   if (running.length > 1) throw refuse('several_commands', `Several commands${kind} are running:`, running)
   // A terminal that has ended cannot be attached to.
   const recent = withTerminal ? [] : commands.slice(0, 5)
-  const title = `No command${kind} is running.${recent.length > 0 ? ' The most recent ones:' : ''}`
+  const title = `No command${kind} is running.${recent.length > 0 ? ' The most recent commands:' : ''}`
   throw refuse('exec_not_found', title, recent)
 }
 

@@ -33,7 +33,7 @@ const startErrors: Record<StartError, string> = {
   no_such_directory: 'the command did not run, because its working directory (--cwd) cannot be entered.',
 }
 
-/** Reports the exit status, after the output. Returns the client's exit code. */
+/** Reports the exit status of a command whose output has been printed. Returns the client's exit code. */
 export function finish(ended: ExecOutcome, output: Output): number {
   if (output.json) output.result(ended, '')
   else noteExitStatus(ended, output.note)
@@ -49,7 +49,7 @@ export function describeExit(ended: ExecOutcome): string {
   return `${status.replace('_', ' ')}${by}${reason ? `: ${reason}` : ''}`
 }
 
-/** True if the error means that the session has ended. The command's result remains available. */
+/** True if the error means that the session has ended. The results of its commands are still available. */
 export const isGone = (error: unknown): boolean =>
   error instanceof CliError && error.code === 'sandbox_destroyed'
 

@@ -1,4 +1,7 @@
-/** Streams stdin to a command in requests of a few MiB. Keeps the bytes of a request until it succeeds. */
+/**
+ * Streams stdin to a command in requests of a few MiB. Keeps the bytes of each request until the request
+ * succeeds, so that it can be retried.
+ */
 import { CliError } from '../core/errors.ts'
 import { isGone } from './exit-status.ts'
 import type { Input } from './input.ts'
@@ -6,12 +9,16 @@ import type { Remote } from './remote.ts'
 import { RetryPolicy, retryBudgetMs, retrying } from './retry.ts'
 
 const segmentBytes = 4 * 1024 * 1024
-/** How long a request waits for more input, in milliseconds. Short, because proxies close idle requests. */
+/**
+ * How long an open request waits for more input, in milliseconds. The wait is short, because proxies close
+ * idle requests.
+ */
 const idleMs = 5_000
 
 /**
- * Sends the input and closes the command's stdin. Reports a failure with `note`, unless the command has ended.
- * @param maxMs retry budget of each request, in milliseconds
+ * Sends the input and closes the command's stdin. Reports a failure with `note`, unless the command has
+ * ended.
+ * @param maxMs retry budget for each request, in milliseconds
  */
 export async function sendInput(
   remote: Remote,
@@ -39,7 +46,7 @@ export async function sendInput(
   }
 }
 
-/** The bytes of one request. A retry reads them again from the start, even while more bytes arrive. */
+/** The bytes of one stdin request. A retry reads them again from the start, even while more bytes arrive. */
 class Segment implements AsyncIterable<Buffer> {
   size = 0
   private readonly chunks: Buffer[] = []

@@ -19,11 +19,11 @@ export interface Follower extends Reconnecting {
   onStart(id: string): void
   /** Writes output. Resolves when more output can be written. */
   write(stream: 'stdout' | 'stderr', bytes: Buffer): Promise<void>
-  /** Called if the service no longer stores some of the output. */
+  /** Called with the number of missing bytes if the service no longer stores part of the output. */
   onGap(missing: ByteCounts): void
 }
 
-/** Opens the event stream after the event with this id, or from the start. */
+/** Opens the event stream after the event with this id or, without an id, from the start. */
 type Reopen = (lastEventId: string | undefined) => Promise<OpenExchange>
 
 /**
@@ -44,7 +44,7 @@ export async function follow(
   throw new Error('The event stream ended without an exit event.')
 }
 
-/** Minimum retry delay, in milliseconds, for which an interruption is reported. */
+/** Minimum retry delay, in milliseconds, at which the client reports an interruption. */
 const reportedMs = 1_000
 
 interface StreamEvent {
@@ -53,7 +53,8 @@ interface StreamEvent {
 }
 
 /**
- * Yields events up to the final one, which is the exit event by default.
+ * Yields events up to and including the last event, by default the exit event. Reconnects if the stream
+ * breaks.
  * @param isLast may throw to end the stream, or to reopen it after a temporary error
  * @throws {CliError} if the retry budget is used up
  */
@@ -103,7 +104,10 @@ async function* untilBroken<Event>(
   throw fail(new Error('the event stream was interrupted'))
 }
 
-/** Restores the retry budget for each chunk except the first, because every connection begins with a comment. */
+/**
+ * Yields the chunks of a response. Each chunk restores the retry budget, except the first, which contains
+ * only the comment that begins every response.
+ */
 async function* countSignsOfLife(response: AsyncIterable<Uint8Array>, retry: RetryPolicy) {
   let isGreeted = false
   for await (const bytes of response) {

@@ -7,7 +7,7 @@ export class Input {
   byteCount = 0
   private readonly source: Readable
   private readonly chunks: AsyncIterator<Buffer>
-  /** Chunks that `whole` has read, but `pull` has not returned yet. */
+  /** Chunks that `whole` has read but `pull` has not yet returned. */
   private readonly early: Buffer[] = []
   private asked: Promise<IteratorResult<Buffer>> | undefined
 
@@ -16,12 +16,18 @@ export class Input {
     this.chunks = source[Symbol.asyncIterator]()
   }
 
-  /** Returns the next chunk, `end`, or `late` after a timeout. A chunk that arrives later is not lost. */
+  /**
+   * Returns the next chunk, `end` after the last chunk, or `late` after a timeout. The next call returns a
+   * chunk that arrives later.
+   */
   async pull(maxMs?: number): Promise<Buffer | 'late' | 'end'> {
     return this.early.shift() ?? (await this.next(maxMs))
   }
 
-  /** Returns the whole input if it ends within both limits. Otherwise, `pull` returns its chunks. */
+  /**
+   * Returns the whole input if it ends within both limits. Otherwise returns undefined, and `pull` returns
+   * the chunks that have been read.
+   */
   async whole(maxBytes: number, maxMs: number): Promise<Buffer | undefined> {
     const end = performance.now() + maxMs
     for (let size = 0; size <= maxBytes; ) {

@@ -31,11 +31,17 @@ export async function launchTerminal(
 const isShell = ({ command }: ExecRequest): boolean =>
   Array.isArray(command) && ['sh', 'bash', 'dash', 'ash'].includes(basename(command[0] ?? ''))
 
-/** Returns undefined for a name that is too long or that a shell might expand. */
+/**
+ * Returns a shell prompt that shows the session's name. Returns undefined if the name is too long or a shell
+ * might expand it.
+ */
 export const promptFor = (name: string | null): string | undefined =>
   name !== null && /^[\w.,:@+=-][\w .,:@+=-]{0,39}$/.test(name) ? `${name}:$PWD\\$ ` : undefined
 
-/** Terminal types that images support. The default is `xterm`, with eight colors. */
+/**
+ * Terminal types that images support. If the client sends no type, the command gets `xterm`, with eight
+ * colors.
+ */
 const supportedTypes = /^((xterm|screen|tmux)(-256color)?|linux|dumb)$/
 
 export function terminalType({ TERM = '', COLORTERM = '' } = process.env): { TERM?: string } {

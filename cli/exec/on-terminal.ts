@@ -18,7 +18,10 @@ export function requireTerminal(what: string, hint?: string): void {
   throw new CliError('usage', `${what} requires a terminal, but stdin is not a terminal.`, { hint })
 }
 
-/** @returns the exit code, after the command has exited or the user has detached */
+/**
+ * Attaches the local terminal to a command. Returns the exit code once the command exits or the user
+ * detaches.
+ */
 export async function stayAttached(
   remote: Remote,
   execId: string,

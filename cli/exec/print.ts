@@ -2,14 +2,17 @@ import { type ColorChoice, wantsColor } from '../core/drawing.ts'
 import { type CliError, exitCodes } from '../core/errors.ts'
 import { OutputCleaner } from '../core/printable.ts'
 
-/** Writes bytes. Resolves when more bytes can be written, so that a slow reader slows down the command. */
+/**
+ * Writes to stdout or stderr. Resolves when more can be written, so that a slow reader slows down the
+ * command.
+ */
 export const print = (stream: 'stdout' | 'stderr', bytes: Buffer | string): Promise<void> =>
   new Promise((resolve) => {
     // Also called after a failed write, so that a closed reader does not block the client.
     if (process[stream].write(bytes, () => resolve())) resolve()
   })
 
-/** Exits successfully on EPIPE, which means that the reader has closed the pipe, as in `| head`. */
+/** Makes the client exit successfully when the reader of its stdout closes the pipe, as `head` does. */
 export function exitOnClosedPipe(): void {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit(exitCodes.done)
@@ -17,8 +20,8 @@ export function exitOnClosedPipe(): void {
 }
 
 /**
- * Creates a printer for a command's output. On a terminal, it removes control sequences; pipes and files
- * receive every byte.
+ * Creates a printer for a command's output. On a terminal, it removes control sequences unless `raw` is true;
+ * pipes and files receive every byte.
  */
 export function createReplay({ raw = false, color }: { raw?: boolean; color?: ColorChoice }) {
   const cleanerFor = (stream: NodeJS.WriteStream) =>
@@ -27,7 +30,10 @@ export function createReplay({ raw = false, color }: { raw?: boolean; color?: Co
   return {
     print: (stream: 'stdout' | 'stderr', bytes: Buffer): Promise<void> =>
       print(stream, cleaners[stream]?.clean(bytes) ?? bytes),
-    /** Prints text held back as a possible escape sequence. Call before a gap and at the end of the output. */
+    /**
+     * Prints text held back because it might begin an escape sequence. Call before a gap and at the end of
+     * the output.
+     */
     async flush(): Promise<void> {
       for (const stream of ['stdout', 'stderr'] as const) {
         const rest = cleaners[stream]?.flush()

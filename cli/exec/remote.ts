@@ -9,11 +9,14 @@ import type { OpenExchange } from '../core/http.ts'
 export type Signal = (typeof execSignals)[number]
 export type Remote = ReturnType<typeof createRemote>
 
-/** Timeout of requests that may wait for a sandbox to start, in milliseconds. */
+/** Timeout for requests that may wait for a sandbox to start, in milliseconds. */
 const startMs = limits.startingWaitMs + 30_000
-/** Timeout of a stdin request in milliseconds. Longer than any TTL, because a command may never read stdin. */
+/**
+ * Timeout for a stdin request, in milliseconds. It exceeds any TTL, because a command may never read its
+ * stdin.
+ */
 const feedMs = 25 * 60 * 60 * 1000
-/** Default grace period in milliseconds: how long a command keeps running without a client. */
+/** Default grace period, in milliseconds: how long a command keeps running without an attached client. */
 export const graceMs = 10_000
 
 const withGrace = (body: ExecRequest) => ({ ...body, grace_ms: body.grace_ms ?? graceMs })
@@ -35,9 +38,12 @@ export function createRemote(api: Api, id: string) {
       api.call('execCommand', execRequest(body, (body.timeout_ms ?? limits.execTimeoutMs) + startMs)),
     /** Starts a command that keeps running without a client. */
     launch: ({ grace_ms: _, ...body }: ExecRequest) => launch(body),
-    /** Starts a command that is killed if no client is attached for its grace period. */
+    /** Starts a command that the service kills after its grace period without an attached client. */
     launchFollowed: (body: ExecRequest) => launch(withGrace(body)),
-    /** Returns a function that starts a command and opens its event stream. Later calls reopen the stream. */
+    /**
+     * Returns a function that starts the command and opens its event stream. Calling it again reopens the
+     * stream.
+     */
     streaming(body: ExecRequest): () => Promise<OpenExchange> {
       const request = execRequest(withGrace(body))
       const headers = { ...request.headers, accept: 'text/event-stream' }

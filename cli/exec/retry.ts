@@ -2,13 +2,16 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { CliError } from '../core/errors.ts'
 
-/** Milliseconds. The service can take 20 s to detect a lost worker (`WORKER_LIVENESS_TIMEOUT_SECONDS`). */
+/**
+ * Default retry budget in milliseconds. It exceeds the 20 s that the service may need to detect a lost worker
+ * (`WORKER_LIVENESS_TIMEOUT_SECONDS`).
+ */
 export const retryBudgetMs = 30_000
 
 interface RetryOptions {
   /** Retry budget in milliseconds. If 0, each delay in `pausesMs` is used once. */
   maxMs?: number
-  /** Milliseconds between attempts. The last delay repeats until the budget is used up. */
+  /** Delays between attempts, in milliseconds. The last delay repeats until the budget is used up. */
   pausesMs?: number[]
   now?(): number
 }
@@ -45,7 +48,7 @@ export class RetryPolicy {
   }
 
   /**
-   * Records a failure. Returns the milliseconds before the next attempt, or undefined to give up.
+   * Records a failure. Returns the delay before the next attempt in milliseconds, or undefined to give up.
    * @param isTemporary by default true for connection and server errors
    */
   afterFailure(error: unknown, isTemporary = mayPass(error)): number | undefined {
@@ -61,7 +64,10 @@ export class RetryPolicy {
 const mayPass = (error: unknown): boolean =>
   error instanceof CliError && (error.code === 'network' || Number(error.details.status) >= 500)
 
-/** Returns the wait that a rate limit response asks for, in milliseconds. It may exceed the retry budget. */
+/**
+ * Returns how long a rate limit response asks the client to wait, in milliseconds. The wait may exceed the
+ * retry budget.
+ */
 function askedWaitMs(error: unknown): number | undefined {
   if (!(error instanceof CliError) || error.code !== 'rate_limited') return undefined
   const seconds = Number(error.details.retry_after)

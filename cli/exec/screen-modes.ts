@@ -3,7 +3,7 @@
  * it is disconnected, and restores them afterwards.
  */
 export class ScreenModes {
-  /** The modes that the program has set, in the order of the changes. */
+  /** The modes that the program has turned on or off, in the order of the changes. */
   private readonly switched = new Map<string, boolean>()
   private unfinishedSequence = ''
 

@@ -19,7 +19,7 @@ interface ExecStreamOptions {
   input: Input | undefined
   write?: Follower['write'] | undefined
   note(text: string): void
-  /** Default retry budget: the command's grace period, but at least 30 s. */
+  /** By default, the retry budget is the command's grace period or 30 s, whichever is longer. */
   retry?: RetryPolicy
 }
 
@@ -70,7 +70,7 @@ export async function runStreaming({
     const [duration, limit] = [showSeconds(retry.disconnectedMs / 1000), showSeconds(grace / 1000)]
     throw addStory(
       error,
-      `The client was disconnected for ${duration}, longer than the command's grace period of ${limit}. The service therefore kills the command.`,
+      `The client was disconnected for ${duration}, longer than the command's grace period of ${limit}, so the service will kill the command.`,
       `\`${shellLine('sandlot', 'logs', '-s', remote.sessionId, execId)}\` shows its output. \`sandlot exec --grace 5m\` sets a longer grace period.`,
     )
   } finally {
@@ -92,7 +92,7 @@ function forwardSignals(remote: Remote, note: (text: string) => void) {
   let interrupts = 0
   const state = {
     execId: undefined as string | undefined,
-    /** While the service is unreachable, signals cannot be forwarded. */
+    /** True while the service is unreachable and signals cannot be forwarded. */
     isUnavailable: false,
     wasTerminated: false,
     begin(id: string) {

@@ -56,7 +56,9 @@ export async function attachTerminal(
   }
 }
 
-/** Names the session, because several sessions may be active. */
+/**
+ * Returns a hint with the command for attaching again. It names the session, because several may be active.
+ */
 export const attachHint = ({ sessionId }: Remote, execId: string) =>
   `\`${shellLine('sandlot', 'attach', '-s', sessionId, execId)}\` attaches to it again`
 

@@ -25,7 +25,7 @@ interface Shown {
   reveal?: 'true' | 'false'
 }
 
-/** Prints a file on stdout, without control characters on a terminal. Ignores EPIPE. */
+/** Prints a file to stdout, without control characters if stdout is a terminal. Ignores EPIPE. */
 export async function printFile(source: RemotePath, shown: Shown = {}): Promise<void> {
   try {
     await receive(source, toStdout, shown)
@@ -34,7 +34,10 @@ export async function printFile(source: RemotePath, shown: Shown = {}): Promise<
   }
 }
 
-/** Replaces the local file atomically and sets its mode, or writes to a pipe or device. */
+/**
+ * Downloads a file. Replaces the local file atomically and sets its mode, or writes to a local pipe or
+ * device.
+ */
 export async function saveFile(source: RemotePath, local: string) {
   try {
     const { path, kind } = resolveTarget(local)
@@ -102,7 +105,10 @@ async function receive(
   return { size: transfer.bytes, sha256: hash.digest('hex'), mode: modeOf(response.headers['x-file-mode']) }
 }
 
-/** Clears setuid and setgid, so that a program from a sandbox never runs with its owner's privileges. */
+/**
+ * Returns the file's mode without setuid and setgid, so that a program copied from a sandbox never runs with
+ * its owner's privileges.
+ */
 const modeOf = (header: string | string[] | undefined): number | undefined =>
   header === undefined ? undefined : Number.parseInt(String(header), 8) & 0o777
 

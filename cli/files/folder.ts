@@ -67,13 +67,16 @@ export async function fetchFolder(from: RemotePath, local: string): Promise<Copi
 
 export async function printFolder(from: RemotePath): Promise<Skipped> {
   if (process.stdout.isTTY)
-    throw new CliError('usage', `${from.path} is a folder. Redirect its archive to a file or pipe.`)
+    throw new CliError(
+      'usage',
+      `${from.path} is a folder and would be printed as a tar archive. Redirect stdout to a file or pipe.`,
+    )
   const skipped = new Skipped()
   await downloadArchive(from, (bytes) => print('stdout', bytes), skipped)
   return skipped
 }
 
-/** Returns undefined for `DIR/.`, which means the contents of the folder. */
+/** Returns the folder's name, or undefined for `DIR/.`, which means the contents of the folder. */
 function nameOf(folder: string): string | undefined {
   const name = basename(folder)
   return ['', '.', '..'].includes(name) ? undefined : name

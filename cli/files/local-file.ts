@@ -21,7 +21,10 @@ export function isFolder(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
 }
 
-/** Paths of open file descriptors. Replacing such a path would not change the open file. */
+/**
+ * Matches the paths of open file descriptors. These are written to directly, because replacing the path would
+ * not change the open file.
+ */
 const descriptor = /^\/dev\/(fd\/\d+|std(in|out|err))$|^\/proc\/[^/]+\/fd\/\d+$/
 
 interface LocalTarget {
@@ -30,7 +33,7 @@ interface LocalTarget {
   kind: 'file' | 'pipe' | 'stream'
 }
 
-/** Resolves symbolic links, even if the file does not exist. */
+/** Resolves symbolic links to their final target, even if the target does not exist. */
 export function resolveTarget(path: string): LocalTarget {
   let target = resolve(path)
   // Linux also follows at most 40 links.
@@ -44,7 +47,10 @@ export function resolveTarget(path: string): LocalTarget {
   return { path: target, kind: stats.isFIFO() ? 'pipe' : 'stream' }
 }
 
-/** Waits for a reader. Unlike `createWriteStream`, does not block a thread, so that Node can exit. */
+/**
+ * Opens a named pipe once it has a reader. Unlike `createWriteStream`, does not block a thread while waiting,
+ * so Node can still exit.
+ */
 export async function openPipeForWriting(path: string): Promise<Writable> {
   for (;;) {
     try {
@@ -57,13 +63,13 @@ export async function openPipeForWriting(path: string): Promise<Writable> {
   }
 }
 
-/** Does not block a thread while the pipe has no writer. */
+/** Opens a named pipe without blocking a thread while the pipe has no writer. */
 export function openPipeForReading(path: string): Readable {
   const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
   return new Socket({ fd, readable: true, writable: false })
 }
 
-/** A temporary file that only its owner can read, and that `commit` moves to the target. */
+/** A temporary file that only its owner can read. `commit` moves it to the target path. */
 export class NewFile {
   private readonly target: string
   private readonly temporary: string
@@ -76,7 +82,7 @@ export class NewFile {
     this.release = onShutdown(async () => this.discard())
   }
 
-  /** Discards the data of any earlier attempt. */
+  /** Opens the temporary file for writing. Discards the data from any earlier attempt. */
   open(): Writable {
     rmSync(this.temporary, { force: true })
     // Synchronous, because a file created after a failed transfer would block the next attempt.

@@ -1,4 +1,4 @@
-/** Maximum number of entries listed by name, because a sandbox can send any number of entries. */
+/** Maximum number of skipped entries that are reported by name. A sandbox can send any number of entries. */
 const namedCount = 20
 const maxLineLength = 400
 

@@ -1,4 +1,4 @@
-/** Shell commands that copy folders in the sandbox. */
+/** Shell commands that run in the sandbox to copy folders. */
 
 const firstLine = '# sandlot cp'
 
@@ -6,8 +6,9 @@ export const copyExits = { partial: 9, interrupted: 130 }
 
 /**
  * Unpacks an archive into a temporary folder in or next to the target, then renames each entry. Works with
- * busybox and Debian. $1 is the target, $2 the temporary folder's name, and $3 whether to set the target's mode.
- * In the archive, the copied folder is named `root`. The file `modes` lists the modes that busybox tar ignores.
+ * busybox and Debian. $1 is the target, $2 is the temporary folder's name, and $3 is `yes` to set the
+ * target's own mode. In the archive, the copied folder is named `root`. The `modes` file lists folder modes
+ * to set after unpacking.
  */
 const unpackScript = `${firstLine}
 export LC_ALL=C
@@ -84,7 +85,7 @@ export const unpackCommand = (target: string, temporary: string, setsRoot: boole
 
 export const packCommand = (path: string): string[] => ['tar', '-c', '-f', '-', '-C', path, '.']
 
-/** Marks the commands that `sandlot cp` runs, for lists of commands. */
+/** Prefixes a command with `(sandlot cp)` if `sandlot cp` started it, for display in lists of commands. */
 export function marked(command: string): string {
   const isOfCp = command.startsWith(`sh -c '${firstLine}`) || /^tar -c -f - -C .+ \.$/.test(command)
   return isOfCp ? `(sandlot cp) ${command}` : command

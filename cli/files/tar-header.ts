@@ -1,4 +1,4 @@
-/** Encodes tar headers in GNU format, because busybox ignores pax headers. Names may not be UTF-8. */
+/** Encodes tar headers in GNU format, because busybox ignores pax headers. Names need not be valid UTF-8. */
 const blockBytes = 512
 const types = { file: '0', symlink: '2', directory: '5', longLink: 'K', longName: 'L' }
 
@@ -6,7 +6,7 @@ interface TarEntry {
   name: Buffer
   type: keyof typeof types
   mode: number
-  /** Seconds since the epoch. */
+  /** Modification time in seconds since the epoch. */
   mtime: number
   size?: number
   link?: Buffer

@@ -11,7 +11,7 @@ import { cleanUpCommand, copyExits, packCommand, unpackCommand } from './tar-com
 import type { UnpackOptions } from './unpack.ts'
 
 export const home = '/workspace'
-/** Maximum number of characters kept of a command's stderr. */
+/** Maximum number of characters kept from a command's stderr. */
 const keptLength = 64 * 1024
 
 /** Uploads an archive and unpacks it at a path in the sandbox. */
@@ -79,7 +79,7 @@ async function runCommand(
   return { ended, stderr }
 }
 
-/** Returns the lines of tar's stderr, except for the summary. */
+/** Returns the lines that tar printed to stderr, except for its final summary. */
 const linesOf = (stderr: string): string[] =>
   stderr
     .split('\n')
@@ -91,7 +91,7 @@ function explainRefusal(error: unknown): never {
   throw addStory(
     error,
     'Copying a folder requires sh and tar in the sandbox.',
-    'Copy the files one by one instead, which does not run a command.',
+    'Copy the files one by one instead. Copying a file does not run a command.',
   )
 }
 

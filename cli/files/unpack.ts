@@ -1,6 +1,6 @@
 /**
- * Unpacks an untrusted archive, and never writes outside the local folder. Names are latin1 strings, one
- * character per byte.
+ * Unpacks an untrusted archive into a local folder, and never writes outside that folder. Names are latin1
+ * strings, with one character per byte.
  */
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -25,7 +25,7 @@ import { posix } from 'node:path'
 import { extract, type Header } from 'tar-stream'
 import type { Skipped } from './skipped.ts'
 
-/** Maximum length of a path in bytes, as in Linux. */
+/** Maximum length of a path in bytes, as on Linux. */
 const maxPathBytes = 4096
 /** Error codes that stop the unpacking, because every later file would also fail. */
 const fatalCodes = ['ENOSPC', 'EDQUOT']
@@ -45,7 +45,7 @@ export function unpackInto(folder: string, options: UnpackOptions) {
   // Prevents an unhandled rejection if unpacking fails before anything awaits it.
   done.catch(() => {})
   return {
-    /** Resolves when ready for more bytes. @throws if the archive is invalid */
+    /** Unpacks part of the archive. Resolves when ready for more bytes. @throws if the archive is invalid */
     async write(bytes: Buffer): Promise<void> {
       if (!archive.write(bytes))
         await Promise.race([once(archive as unknown as NodeJS.EventEmitter, 'drain'), done])
@@ -79,7 +79,7 @@ export function unpackInto(folder: string, options: UnpackOptions) {
   }
 }
 
-/** Names in pax headers are UTF-8, unlike names in other headers. */
+/** Returns an entry's path and link target. Names in pax headers are UTF-8, unlike names in other headers. */
 function namesOf({ name, linkname, pax }: Header): { path: string[]; link: string } {
   const { path, linkpath } = (pax ?? {}) as Record<string, string | undefined>
   if ([path, linkpath].some((each) => each?.includes('\ufffd')))
@@ -104,7 +104,10 @@ type FolderFacts = Pick<Header, 'mode' | 'mtime'>
 
 interface OpenFolder {
   name: string
-  /** Set after all entries are unpacked, because unpacking needs permissions and changes the time. */
+  /**
+   * Mode and time, set after the folder's entries are unpacked. Unpacking needs permissions and changes the
+   * time.
+   */
   facts?: FolderFacts
 }
 
@@ -112,7 +115,7 @@ class Target {
   private readonly root: string
   private readonly options: UnpackOptions
   private rootFacts: FolderFacts | undefined
-  /** Parent folders of the current entry. An archive lists a folder directly before its entries. */
+  /** Folders that contain the current entry, outermost first. */
   private readonly open: OpenFolder[] = []
   private temporary: string | undefined
 
@@ -208,8 +211,8 @@ class Target {
   }
 
   /**
-   * Leaves the open folders that do not contain the path, then enters the other folders of the path. Never
-   * follows a link. Creates missing folders only if `missing` is set.
+   * Leaves the open folders that do not contain the path, then enters the remaining folders of the path.
+   * Never follows a link. Creates missing folders only if `missing` is set.
    */
   private enter(path: string[], missing?: { mode: number | undefined }): void {
     let depth = 0
@@ -247,8 +250,8 @@ class Target {
 const statsOf = (path: Buffer): Stats | undefined => lstatSync(path, { throwIfNoEntry: false })
 
 /**
- * True if a link's target is inside the folder, even if its path leads through other links.
- * `..` is allowed only at the start, because a link before `..` can point anywhere.
+ * True if a link's target is inside the folder, even if the target's path leads through other links. `..` is
+ * allowed only at the start: after a link to the folder itself, `..` would lead out of the folder.
  */
 function staysInside(path: string, target: string): boolean {
   const climb = /^(?:\.{1,2}(?:\/+|$))*/.exec(target)![0]

@@ -6,15 +6,15 @@ import { startTransfer } from '../core/progress.ts'
 import type { RemotePath } from './download.ts'
 import { openPipeForReading, resolveTarget } from './local-file.ts'
 
-/** Timeout of an upload in milliseconds, equal to the maximum TTL of a session. */
+/** Timeout for an upload, in milliseconds: the maximum TTL of a session. */
 const timeoutMs = 24 * 60 * 60 * 1000
 
 interface UploadOptions {
-  /** Octal mode. Default: the local file's mode if `keepsMode` is true, or else the service's default. */
+  /** Octal mode. Default: the local file's mode if `keepsMode` is true, otherwise the service's default. */
   mode?: string | undefined
   keepsMode?: boolean
   overwrite?: boolean
-  /** Expected SHA-256 of the existing file. */
+  /** SHA-256 that the existing file must have. */
   ifMatch?: string | undefined
 }
 
@@ -48,7 +48,7 @@ function statsOf(local: string): Stats {
   }
 }
 
-/** Reads the source from the start for each attempt. A pipe allows only one attempt. */
+/** Returns the bytes of the source, read from the start on each attempt. A pipe allows only one attempt. */
 function openBytes(
   local: string,
   file: Stats | undefined,

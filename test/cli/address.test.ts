@@ -115,7 +115,7 @@ describe('rejected addresses', () => {
     },
   )
 
-  test('the client sends nothing to a rejected address and exits with 2', async () => {
+  test('the client sends nothing to a rejected address and exits with code 2', async () => {
     using home = new Home()
     const typed = 'http://0x7f.1'
     home.writeConfig(`base_url = "${typed}"\napi_key = "sandlot_live_x"\n`)

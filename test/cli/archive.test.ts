@@ -1,4 +1,4 @@
-/** Extracting untrusted archives from a sandbox on the user's machine. */
+/** Unpacks untrusted archives from a sandbox on the user's machine. */
 import { execFileSync } from 'node:child_process'
 import {
   existsSync,
@@ -64,13 +64,13 @@ function archiveOf(entries: Entry[]): Buffer {
   return Buffer.concat([...blocks, Buffer.alloc(1024)])
 }
 
-/** Every entry and link must resolve to a path inside the target. */
+/** Asserts that every entry and link resolves to a path inside the target. */
 function assertInsideTarget(): void {
   for (const path of pathsIn(target).filter((path) => existsSync(path)))
     expect(`${realpathSync(path)}/`.startsWith(`${target}/`), path).toBe(true)
 }
 
-/** Links may form a cycle, so they are not followed. */
+/** Lists all paths under a folder. Does not follow links, because they may form a cycle. */
 const pathsIn = (folder: string): string[] =>
   readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
     const path = join(folder, entry.name)
@@ -241,7 +241,7 @@ async function packAndUnpack(onChunk: (chunk: Buffer) => void): Promise<string[]
   return skipped.lines
 }
 
-test('packing skips pipes, sockets and deleted files, and packs the rest', async () => {
+test('packing skips pipes, sockets and deleted files, but packs the rest', async () => {
   mkdirSync(source)
   for (const name of ['a', 'gone', 'z']) writeFileSync(join(source, name), name)
   execFileSync('mkfifo', [join(source, 'pipe')])

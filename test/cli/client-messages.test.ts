@@ -1,4 +1,4 @@
-/** Messages refer to commands and options, even where the API refers to JSON fields. */
+/** The client's messages refer to commands and options, even where the API refers to JSON fields. */
 import { truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -129,7 +129,7 @@ test.each(refusals)(
   },
 )
 
-test('`files create` sends a file larger than the limit for JSON bodies', async () => {
+test('`files create` can send a file that exceeds the size limit for JSON bodies', async () => {
   using home = new Home()
   const large = join(home.folder, 'large')
   writeFileSync(large, '')

@@ -96,17 +96,17 @@ const walk: Shown[] = [
   {
     line: 'allowlist get',
     piped: /^$/,
-    note: /^There is no allowlist, so every command may run\.\n$/,
+    note: /^There is no allowlist, so all commands are allowed\.\n$/,
     json: ['commands', 'warnings', 'refusals'],
   },
   {
     line: 'allowlist check -- ls -l',
     piped: /^$/,
-    terminal: /every command may run/,
+    terminal: /all commands are allowed/,
     json: ['allowed', 'entry', 'reason'],
   },
-  { line: 'allowlist check -c ls', piped: /^$/, terminal: /may run/, json: ['allowed', 'entry', 'reason'] },
-  { line: 'allowlist clear --yes', piped: /^$/, terminal: /every command may run/, json: ['commands'] },
+  { line: 'allowlist check -c ls', piped: /^$/, terminal: /allowed/, json: ['allowed', 'entry', 'reason'] },
+  { line: 'allowlist clear --yes', piped: /^$/, terminal: /all commands are allowed/, json: ['commands'] },
   {
     line: 'whoami',
     piped: /^\S+@example\.com\nacc_\w+\n\d+\.\d\d\/20 sandbox-hours this month\n1\/2 concurrent sandboxes\n$/,
@@ -199,7 +199,7 @@ test('every command has an output test here or is listed as tested elsewhere', (
   expect(names(commands).filter((name) => !walked(name) && !elsewhere.includes(name))).toEqual([])
 })
 
-test('each command reports an unreachable service and exits with 8', async () => {
+test('each command reports an unreachable service and exits with code 8', async () => {
   const away = { ...user.home.through('http://127.0.0.1:1'), SANDLOT_SESSION: user.id }
   const lines = [
     ...walk.map(({ line }) => line).filter((line) => !line.startsWith('config')),
@@ -225,7 +225,7 @@ test('each command reports an unreachable service and exits with 8', async () =>
   }
 })
 
-/** Runs eight at a time, because each pauses between retries. */
+/** Runs the commands eight at a time, because each pauses between retries. */
 async function together<T>(works: (() => Promise<T>)[]): Promise<T[]> {
   const limit = pLimit(8)
   return await Promise.all(works.map((work) => limit(work)))
@@ -334,7 +334,7 @@ test('--quiet prints only ids on stdout and nothing on stderr', async () => {
   expect((await user.run(['secrets', 'ls', '--quiet'])).stdout).toBe('QUIET\n')
 })
 
-test('--json=FIELDS selects fields of each list entry', async () => {
+test('--json=FIELDS prints only the given fields of each list entry', async () => {
   const { stdout } = await user.run(['session', 'ls', '--json=state,id'])
   expect(stdout).toBe(`{"data":[{"state":"active","id":"${user.id}"}],"next_cursor":null}\n`)
   const { entries, path } = (await user.run(['files', 'ls', '--json=name', 'notes.txt'])).json()

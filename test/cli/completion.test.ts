@@ -75,7 +75,7 @@ describe('declared commands and options', () => {
     expect(await valuesFor(...words)).toEqual(values)
   })
 
-  test('completion leaves local files to the shell', async () => {
+  test('completion leaves local file names to the shell', async () => {
     const filesFor = async (...words: string[]) =>
       (await complete(describeProgram(), words.slice(0, -1), words.at(-1)!)).files
     expect(await filesFor('files', 'put', '')).toBe(true)
@@ -128,7 +128,7 @@ describe('completion in a shell', () => {
     expect(made.code).toBe(0)
   })
 
-  test('completion omits paths with line breaks, and hidden paths unless a dot is typed', async () => {
+  test('completion omits paths with line breaks, and hidden paths unless the user types a dot', async () => {
     const { stdout } = await user.run(['__complete', '--', 'files', 'view', ''])
     expect(stdout).toBe('only/\nsub/\n:4\n')
     const hidden = await user.run(['__complete', '--', 'files', 'view', '.h'])

@@ -36,14 +36,14 @@ describe('exec', () => {
   })
 
   test.each([
-    ['the exit code 255 of the command', ['-c', 'exit 255'], 255],
+    ['255 from the command', ['-c', 'exit 255'], 255],
     ['137 after SIGKILL', ['-c', 'kill -9 $$'], 137],
     ['143 after SIGTERM', ['-c', 'kill -TERM $$'], 143],
-  ])('`exec` exits with %s', async (_, args, code) => {
+  ])('`exec` exits with code %s', async (_, args, code) => {
     expect(await exec(args)).toMatchObject({ code })
   })
 
-  test('`exec` prints the output received before a timeout, and exits with 124', async () => {
+  test('`exec` prints the output received before a timeout, and exits with code 124', async () => {
     expect(await exec(['--timeout', '500ms', '-c', 'echo partial; sleep 30'])).toMatchObject({
       code: 124,
       stdout: 'partial\n',
@@ -72,7 +72,7 @@ describe('exec', () => {
     })
   })
 
-  test('`exec` exits with 125 if the session has been destroyed', async () => {
+  test('`exec` exits with code 125 if the session has been destroyed', async () => {
     await using gone = await users.newSession()
     await gone.run(['session', 'rm', '--yes'])
     const { code, json } = await gone.run(['exec', '--json', '-s', gone.id, 'true'])

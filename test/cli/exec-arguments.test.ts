@@ -50,7 +50,7 @@ test('`logs` without an id selects the only running command, or lists the candid
   const none = await askAmong([ended], ['logs'])
   expect(none.code).toBe(3)
   expect(none.json().error.message).toBe(
-    `No command is running. The most recent ones:\n  ${ended.id}  exited  make`,
+    `No command is running. The most recent commands:\n  ${ended.id}  exited  make`,
   )
 })
 
@@ -121,11 +121,14 @@ test.each([
   [['logs', 'exec_unknown'], 3],
   [['attach', execId], 125],
   [['exec', '--attach', execId], 125],
-])('the invalid command line %j sends no request and exits with %i, even with --json', async (args, code) => {
-  const [name = '', ...more] = args
-  const { line, json, stderr, ...ran } = await ask([name, '--json', ...more])
-  expect(line).toBeUndefined()
-  expect(ran.code).toBe(code)
-  expect(json().error.exit_code).toBe(code)
-  expect(stderr).toMatch(/^sandlot: /)
-})
+])(
+  'for the invalid command line %j, the client sends nothing and exits with code %i, even with --json',
+  async (args, code) => {
+    const [name = '', ...more] = args
+    const { line, json, stderr, ...ran } = await ask([name, '--json', ...more])
+    expect(line).toBeUndefined()
+    expect(ran.code).toBe(code)
+    expect(json().error.exit_code).toBe(code)
+    expect(stderr).toMatch(/^sandlot: /)
+  },
+)

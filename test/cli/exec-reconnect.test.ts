@@ -58,7 +58,7 @@ const remoteOver = (line: CuttableLine) => {
   return createRemote(createApi(new Settings({ url: line.url, apiKey: apiKey! }, {})), user.id)
 }
 
-test.concurrent('`exec` keeps reconnecting after more failures than the client allows for a single request', async () => {
+test.concurrent('`exec` keeps reconnecting after more failures than a single request allows', async () => {
   await using line = await openLine(world.url())
   const remote = remoteOver(line)
   let tries = 0
@@ -102,7 +102,7 @@ test.concurrent('`exec` gives up after the grace period and reports the length o
   await expect(running).rejects.toMatchObject({
     code: 'network',
     message: expect.stringMatching(
-      /disconnected for \d+ s, longer than the command's grace period of 3 s\. The service therefore kills the command\. /,
+      /disconnected for \d+ s, longer than the command's grace period of 3 s, so the service will kill the command\. /,
     ),
     hint: expect.stringMatching(/`sandlot logs -s sbx_\w+ exec_\w+` shows its output/),
   })

@@ -45,7 +45,7 @@ test('`exec` passes 20 MiB of binary data through unchanged', async () => {
   expect(code).toBe(0)
 })
 
-test('`exec` returns when a command exits without reading its input', async () => {
+test('`exec` exits when its command exits without reading its input', async () => {
   expect(await exec(['-c', 'echo done'], { input: randomBytes(9_000_000) })).toMatchObject({
     code: 0,
     stdout: 'done\n',
@@ -55,7 +55,7 @@ test('`exec` returns when a command exits without reading its input', async () =
   expect(await exec(['-c', 'exit 3'], { openInput: true })).toMatchObject({ code: 3, stderr: '' })
 })
 
-test('`exec` runs the command in / if it cannot enter /workspace, and reports this on stderr', async () => {
+test('`exec` runs the command in / if /workspace cannot be entered, and prints a note to stderr', async () => {
   await box().exec({ command: 'chmod 000 /workspace', cwd: '/' })
   const seen = await exec(['pwd'])
   await box().exec({ command: 'chmod 755 /workspace', cwd: '/' })
@@ -96,7 +96,7 @@ test('`exec --json` prints the result of a command that reads stdin', async () =
   expect(json()).toMatchObject({ status: 'exited', stdout: '300000\n', stdout_bytes: 7 })
 })
 
-test("Ctrl-C is forwarded to the command, and the client returns the command's exit code", async () => {
+test("Ctrl-C is forwarded to the command, and the client exits with the command's exit code", async () => {
   const { code, stdout } = await exec(
     ['-c', 'trap "echo caught; exit 7" INT; echo up; while :; do sleep 0.1; done'],
     {

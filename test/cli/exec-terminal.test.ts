@@ -25,13 +25,13 @@ const openClient = (words: string[], url = world.url(), TERM = 'xterm', name = '
 
 const attachClient = (words: string[]) => openClient(words, world.url(), 'xterm', 'attach')
 
-/** A variable from an earlier connection must still be set. */
+/** Asserts that a variable set over an earlier connection is still set. */
 async function hasKept(terminal: Terminal, variable: string) {
   terminal.type(`echo is-$${variable}\r`)
   await terminal.shows('is-kept')
 }
 
-/** The client exits with the same code as the shell. */
+/** Exits the shell, and asserts that the client exits with the same code. */
 async function exitShell(terminal: Terminal, code: number) {
   terminal.type(`exit ${code}\r`)
   await expectExit(terminal, code)
@@ -102,7 +102,7 @@ test.concurrent('`exec -it` shows all output of a command that exits before the 
   await expectExit(quick, 3)
 })
 
-test.concurrent('after reconnecting, `exec -it` does not print the same output again', async () => {
+test.concurrent('after reconnecting, `exec -it` does not print any output twice', async () => {
   await using line = await openLine(world.url())
   const shell = openClient(['-it', '--', 'sh'], line.url)
   await shell.shows('$ ')

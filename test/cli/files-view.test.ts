@@ -68,7 +68,7 @@ test('`files view --json` truncates a long file after a complete line', async ()
   expect(await view(['numbers', '--json', '--lines', '5:6'])).toMatchObject({ code: 0, stderr: '' })
 })
 
-test('a `files` command exits with 9 if the printed list is truncated', async () => {
+test('a `files` command exits with code 9 if the printed list is truncated', async () => {
   await user.run(['exec', '-c', 'mkdir many; cd many; seq 10001 | xargs touch; seq 1001 > ../lines'])
   const ran = [
     await user.run(['files', 'ls', 'many', '-q']),
@@ -78,7 +78,7 @@ test('a `files` command exits with 9 if the printed list is truncated', async ()
   expect((await user.run(['files', 'ls', 'many'])).stderr).toContain('only the first 10000 entries are shown')
 })
 
-test('`files view` exits with 0 on EPIPE, 3 for a missing file and 5 for a folder', async () => {
+test('`files view` exits with code 0 on EPIPE, 3 for a missing file and 5 for a folder', async () => {
   const head = await view(['numbers'], {
     onStart: (child) => child.stdout!.once('data', () => child.stdout!.destroy()),
   })

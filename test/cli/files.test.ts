@@ -53,7 +53,7 @@ test('`files edit` opens an editor if no text is given, and prints a diff', asyn
   expect((await files(['view', 'by-hand'])).stdout).toBe('one\n2\n')
 })
 
-test('`files ls`, `glob` and `grep` print results in the formats of the corresponding Unix tools', async () => {
+test('`files ls`, `glob` and `grep` print results in the same formats as their Unix counterparts', async () => {
   await user.run(['exec', '-c', 'mkdir -p d/e; echo Needle > "d/a b"; echo hay > d/e/c.txt; ln -s e d/l'])
   expect(await files(['ls', 'd'])).toMatchObject({ code: 0, stdout: 'a b\ne\nl\n', stderr: '' })
   expect((await files(['ls', '-l', 'd'])).stdout).toMatch(

@@ -44,7 +44,7 @@ const background = async (script: string, port: number, by = user) => {
 }
 
 // Concurrent, because the tests mostly wait and use separate ports and sessions.
-test.concurrent('`forward` supports concurrent connections, and reports a port without a listener', async () => {
+test.concurrent('`forward` supports concurrent connections, and reports a port that nothing listens on', async () => {
   await background(echoOn(3000), 3000)
   const ran = await forwarding([':3000', ':3999'], async ([port, closed]) => {
     const echoed = async (length: number) => {

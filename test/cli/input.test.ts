@@ -5,7 +5,7 @@ import { startPeer } from './peer.ts'
 
 const silent = () => startPeer((_, response) => response.writeHead(500).end())
 
-test('the client rejects stdin that exceeds the request size limit without reading all of it', async () => {
+test('the client rejects stdin over the request size limit without reading all of the input', async () => {
   using home = new Home()
   await using peer = await silent()
   const input = Buffer.alloc(limits.bodyBytes + 1, 'a')

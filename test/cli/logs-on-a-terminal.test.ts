@@ -15,7 +15,7 @@ const red = '\u001b[31mred\u001b[0m'
 const stdout = `${clipboard}${mouse}${hidden} ${red} naïve\r\n`
 const stderr = `\u001b[2J\u001b[1merror\u001b[0m${clipboard}\n`
 
-/** Uses `sandlot exec -d`, so that only `logs` prints the output. */
+/** Starts a command with `sandlot exec -d`, so that only `logs` prints its output. */
 async function record(): Promise<string> {
   const script = 'printf %s "$0"; printf %s "$1" >&2'
   const { stdout: id } = await user.run(['exec', '-d', '--', 'sh', '-c', script, stdout, stderr])

@@ -276,7 +276,7 @@ describe('options that write nothing', () => {
     expect(readFileSync(file, 'utf8')).toBe('{\n  "a": 1\n}\n')
   })
 
-  test('`mcp init --check` exits with 0 if the entry is up to date, and with 1 otherwise', async () => {
+  test('`mcp init --check` exits with code 0 if the entry is up to date, and with code 1 otherwise', async () => {
     using home = new Place()
     const check = async () => {
       const { code, stdout } = await home.init('cursor', '--check')

@@ -123,7 +123,7 @@ test('`mcp doctor` runs `true` through the entry written by `mcp init`, and repo
 })
 
 describe('`mcp doctor` in an untrusted folder', () => {
-  /** A project with an untrusted entry. If the entry runs, a file is created. */
+  /** Creates a project with an untrusted entry. The entry creates a file if it runs. */
   function makeProject(home: Home, more: object = {}) {
     const folder = join(home.folder, 'cloned')
     const trace = join(home.folder, 'started')

@@ -22,7 +22,7 @@ const key = 'sandlot_live_secret'
 const hangUp = (_: IncomingMessage, response: ServerResponse) => void response.destroy()
 const fail = (_: IncomingMessage, response: ServerResponse) => response.writeHead(500).end()
 
-test('the client follows no redirects, regardless of the status code', async () => {
+test('the client does not follow redirects, regardless of the status code', async () => {
   using home = new Home()
   await using target = await startPeer((_, response) => response.end('{}'))
   for (const status of [301, 302, 303, 307, 308]) {
@@ -57,7 +57,7 @@ test.each([
   ['exec true', 125, 'POST /v1/sandboxes/sbx_a/exec'],
   ['session create', 8, 'POST /v1/sandboxes'],
 ])(
-  'if the connection breaks, the client retries the request of `%s` twice with the same Idempotency-Key',
+  'if the connection breaks, the client retries the `%s` request twice with the same Idempotency-Key',
   async (line, code, request) => {
     using home = new Home()
     await using peer = await startPeer(hangUp)
@@ -195,7 +195,7 @@ test('for an unknown error code from a newer service, the exit code depends on t
   }
 })
 
-test('Ctrl-C during a request makes the client exit with 130', async () => {
+test('Ctrl-C during a request makes the client exit with code 130', async () => {
   using home = new Home()
   let asked = () => {}
   await using peer = await startPeer(() => asked())
@@ -214,7 +214,7 @@ test('Ctrl-C during a request makes the client exit with 130', async () => {
   }
 })
 
-test('the client exits with 0 when the reader of a full pipe closes the pipe', async () => {
+test('the client exits with code 0 when the reader of a full pipe closes the pipe', async () => {
   using home = new Home()
   const pipe = join(home.folder, 'pipe')
   execFileSync('mkfifo', [pipe])

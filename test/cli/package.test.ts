@@ -104,7 +104,7 @@ test('an installed copy of the package runs from its own folder', async () => {
   expect(entry.args[0]).toBe(join(installed, 'dist', 'main.js'))
 })
 
-test('on an older Node, the client prints an error that names the required version', async () => {
+test('on an older Node version, the client prints an error that names the required version', async () => {
   using home = new Home()
   const older = 'data:text/javascript,Object.defineProperty(process.versions, "node", { value: "20.11.1" })'
   const main = join(installed, 'dist', 'main.js')

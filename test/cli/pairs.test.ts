@@ -1,4 +1,4 @@
-/** Concurrent settings changes must have the same result as in some sequential order. */
+/** Concurrent settings changes must have the same result as if run one after the other. */
 import { test } from 'vitest'
 import { tryPairs } from '../support/pairs.ts'
 import { shareWorld } from '../support/shared.ts'

@@ -64,7 +64,7 @@ async function paste(shell: string, line: string, home: Home, isBracketed: boole
 
 describe.each(shells)('pasted into %s', (shell) => {
   test.each([true, false])(
-    'a line pasted into a shell runs only the intended command, with bracketed paste: %s',
+    'a line pasted into a shell runs only the intended command (bracketed paste: %s)',
     async (isBracketed) => {
       using home = new Home()
       const line = shellLine('sandlot', ...hostileWords)

@@ -27,7 +27,7 @@ const thenReport = [
 const openPicker = (home: Home, env: Record<string, string> = {}, size?: Size): Screen =>
   openScreen([...thenReport, ...picker], home.environment(env), size)
 
-/** The picker must exit with this code and restore screen, cursor and modes. */
+/** Asserts that the picker exits with this code and restores the screen, the cursor and the modes. */
 async function expectRestored(screen: Screen, code: number) {
   await screen.shows(`left with ${code}`)
   await screen.shows(/^icanon\necho$/m)
@@ -216,7 +216,7 @@ describe.concurrent('the picker with settings', () => {
     await expectRestored(screen, 0)
   })
 
-  test('the picker shows when an outage began, and reports that the service is available again', async () => {
+  test('the picker shows when an outage began, and reports when the service is available again', async () => {
     const line = await openLine(world.url())
     await using _ = line
     using screen = openPicker(user.home, user.home.through(line.url))
@@ -345,7 +345,7 @@ describe.concurrent('the picker with settings', () => {
   })
 })
 
-test('without a terminal, the picker prints help to stderr and exits with 2', async () => {
+test('without a terminal, the picker prints help to stderr and exits with code 2', async () => {
   using home = new Home()
   const { code, stdout, stderr } = await home.run([])
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' })

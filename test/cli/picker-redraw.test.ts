@@ -1,4 +1,6 @@
-/** Which program and session receive keys, and redrawing after another program used the terminal. */
+/**
+ * Tests which program and session receive keys, and redrawing after another program has used the terminal.
+ */
 import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -10,7 +12,7 @@ import { makeUsers, shareSession } from './users.ts'
 const world = shareWorld({ env: { QUOTA_CONCURRENT_SANDBOXES: '5' } })
 const user = shareSession(makeUsers(world))
 
-/** The frame must fill the screen without shifted, broken or stale rows. */
+/** Asserts that the frame fills the screen without shifted, broken or stale rows. */
 async function expectWhole(screen: Screen, top: RegExp) {
   const isWhole = () => {
     const rows = screen.rows()

@@ -29,7 +29,7 @@ async function sandboxOf(email: string, { seconds = 0, ended = false } = {}): Pr
 describe('allowlist', () => {
   test("`allowlist get`, `set`, `check` and `clear` manage the account's allowlist", async () => {
     using user = await users.newUser()
-    const none = 'There is no allowlist, so every command may run.\n'
+    const none = 'There is no allowlist, so all commands are allowed.\n'
     expect(await user.run(['allowlist', 'get'])).toMatchObject({ code: 0, stdout: '', stderr: none })
     const check = (...command: string[]) => user.run(['allowlist', 'check', '--', ...command])
     expect(await check('rm', '-rf')).toMatchObject({ code: 0, stdout: '' })
@@ -67,7 +67,7 @@ describe('allowlist', () => {
     expect(empty).toMatchObject({
       code: 0,
       stdout: '',
-      stderr: expect.stringContaining('no command may run'),
+      stderr: expect.stringContaining('no commands are allowed'),
     })
   })
 
@@ -80,7 +80,7 @@ describe('allowlist', () => {
     },
   )
 
-  test('`exec` names a command that is not on the allowlist and exits with 125', async () => {
+  test('`exec` names a command that is not on the allowlist and exits with code 125', async () => {
     using user = await users.newUser()
     const id = await sandboxOf(user.email)
     await user.run(['allowlist', 'set', 'ls'])

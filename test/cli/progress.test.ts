@@ -43,7 +43,7 @@ test.each([
   ['with --quiet', ['--quiet'], {}],
   ['with --json', ['--json'], {}],
   ['on a dumb terminal', [], { TERM: 'dumb' }],
-])('a slow command does not show its progress (%s)', async (_, args, more) => {
+])('a slow command shows no progress (%s)', async (_, args, more) => {
   using home = new Home()
   await using peer = await startPatientPeer()
   const terminal = home.open(['session', 'create', ...args], settingsFor(peer.url, more))

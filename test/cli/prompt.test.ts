@@ -49,7 +49,7 @@ test.each([
 test.each([
   ['ctrl-c', '\u0003'],
   ['ctrl-d', '\u0004'],
-])('pressing %s at a prompt makes the client exit with 130', async (_, key) => {
+])('pressing %s at a prompt makes the client exit with code 130', async (_, key) => {
   using home = new Home()
   const terminal = home.open(['signup', '--url', 'http://127.0.0.1:1'])
   await terminal.shows('Email')
@@ -152,7 +152,7 @@ test('`keys rm` asks for confirmation before it revokes the current key', async 
   expect(list.screen()).toContain('  key_b')
   await list.ended
   const asked = await run('rm', 'key_a')
-  await asked.shows('This client uses this key.')
+  await asked.shows('It is the key that this client is using.')
   asked.type('\r')
   await asked.shows('Nothing was revoked.')
   expect(await asked.ended).toBe(1)
@@ -192,7 +192,7 @@ const confirmations: [string[], string, string][] = [
 ]
 
 test.each(confirmations)(
-  'the command %j asks for confirmation, and needs --yes without a terminal',
+  'the command %j asks for confirmation, and requires --yes without a terminal',
   async (words, question, nothing) => {
     await using service = await startService()
     using home = new Home()

@@ -41,7 +41,7 @@ const until = (exec_id: string, isSo: (result: ExecResult) => boolean, sandboxId
 const isOver = ({ status }: ExecResult) => status !== 'running'
 const saysUp = ({ stdout }: ExecResult) => stdout === 'up\n'
 
-test('ps lists the commands of a session in pages, newest first', async () => {
+test("`ps` lists a session's commands in pages, newest first", async () => {
   const { body } = await alice.call('createSandbox')
   const commands = ['exit 3', 'kill -9 $$', 'exec sleep 60']
   const ids: string[] = []
@@ -112,7 +112,7 @@ test('`logs` reports how many bytes of output were dropped', async () => {
   expect(code).toBe(0)
 })
 
-test('`logs -f` reconnects after an outage and exits with 0', async () => {
+test('`logs -f` reconnects after an outage and exits with code 0', async () => {
   await using line = await openLine(world.url())
   // Each round waits for a cut connection, even if the reader is late.
   const waiting = 'until [ -e go$turn ]; do sleep 0.05; done'
@@ -175,7 +175,7 @@ test("`kill` prints the command's exit status, or reports that the command is st
   expect(again.stderr).toContain('has already ended: signaled SIGKILL')
 })
 
-test('an unknown command id exits with 3 and suggests ps', async () => {
+test('for an unknown command id, the client exits with code 3 and suggests `ps`', async () => {
   for (const name of ['logs', 'kill']) {
     const { code, stderr } = await run([name, newExecId()])
     expect(code).toBe(3)

@@ -24,7 +24,7 @@ function pausesOf(options: { maxMs?: number }, error: unknown = broken) {
   }
 }
 
-test('the client retries a broken command stream for 30 s, and a single request only five times', () => {
+test('the client retries a broken command stream for 30 s, but a single request only five times', () => {
   const first = [100, 300, 1_000, 2_000, 4_000]
   const later = [4_000, 4_000, 4_000, 4_000, 4_000, 4_000]
   expect(pausesOf({})).toEqual({ pauses: [...first, ...later], disconnectedMs: 31_400 })

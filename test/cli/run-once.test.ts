@@ -61,11 +61,11 @@ test.each([
   ['125 without a command', [], 125],
   ['125 for an unknown option', ['--nonsense', '--', 'true'], 125],
   ['125 if no session can be created', ['--ttl', '100h', '--', 'true'], 125],
-])('`create --rm` exits with the code %s', async (_, args, code) => {
+])('`create --rm` exits with code %s', async (_, args, code) => {
   expect(await once(args)).toMatchObject({ code, stdout: '' })
 })
 
-test('create rejects a command without --rm and creates nothing', async () => {
+test('`create` rejects a command without --rm and creates nothing', async () => {
   expect(await user.run(['session', 'create', 'true'])).toMatchObject({ code: 2, stdout: '' })
 })
 

@@ -69,7 +69,7 @@ describe('signup', () => {
     expect(parse(readFileSync(user.home.configFile, 'utf8')).api_key).not.toBe(first)
   })
 
-  test('`signup` exits with 5 and changes nothing if the account has a different password', async () => {
+  test('`signup` exits with code 5 and changes nothing if the account has a different password', async () => {
     using user = await users.newUser()
     const before = readFileSync(user.home.configFile, 'utf8')
     const args = ['signup', '--email', user.email, '--password-stdin', '--json']
@@ -79,7 +79,7 @@ describe('signup', () => {
     expect(readFileSync(user.home.configFile, 'utf8')).toBe(before)
   })
 
-  test('`signup` exits with 2 for a short password and names the field', async () => {
+  test('`signup` exits with code 2 for a short password and names the field', async () => {
     using home = new Home()
     const args = ['signup', '--url', world.url(), '--email', users.newEmail(), '--password-stdin']
     const { code, stderr } = await home.run(args, { input: 'short' })
@@ -100,7 +100,7 @@ describe('signup', () => {
 describe('keys', () => {
   const ask = (email: string, ...args: string[]) => ['keys', ...args, '--email', email, '--password-stdin']
 
-  test('keys commands do not save the email address or password', async () => {
+  test('`keys` commands do not save the email address or password', async () => {
     using user = await users.newUser()
     const before = readFileSync(user.home.configFile, 'utf8')
     const list = await user.run([...ask(user.email, 'ls'), '--json'], { input: password })
@@ -118,7 +118,7 @@ describe('keys', () => {
     expect(whoami.json().error.code).toBe('invalid_credentials')
   })
 
-  test('`keys rm` exits with 3 for an unknown key and with 4 for a wrong password', async () => {
+  test('`keys rm` exits with code 3 for an unknown key and with code 4 for a wrong password', async () => {
     using user = await users.newUser()
     expect(await user.run(ask(user.email, 'rm', 'key_none'), { input: password })).toMatchObject({ code: 3 })
     expect(await user.run(ask(user.email, 'ls'), { input: 'another password' })).toMatchObject({ code: 4 })
@@ -208,7 +208,7 @@ describe('sessions', () => {
     expect((await user.run(['session', 'get', user.id, '--json'])).json().state).toBe('destroyed')
   })
 
-  test('`session rm` destroys every session it finds and exits with 3 for unknown ids', async () => {
+  test('`session rm` destroys every session it finds and exits with code 3 for unknown ids', async () => {
     await using user = await users.newSession()
     const plain = await user.run(['session', 'rm', '--yes', 'sbx_none', user.id])
     expect(plain).toMatchObject({
@@ -334,7 +334,7 @@ describe('sessions', () => {
     expect((await user.run(['session', 'rm', '--yes', twin, other])).stdout).toBe(`${twin}\n${other}\n`)
   })
 
-  test('commands exit with 3 if the session belongs to another account', async () => {
+  test('commands exit with code 3 if the session belongs to another account', async () => {
     await using owner = await users.newSession()
     using other = await users.newUser()
     expect(await other.run(['session', 'get', owner.id])).toMatchObject({ code: 3 })
@@ -343,7 +343,7 @@ describe('sessions', () => {
   })
 })
 
-test('commands exit with 7 when a rate limit is exceeded, and report when to retry', async () => {
+test('commands exit with code 7 when a rate limit is exceeded, and report when to retry', async () => {
   await using slow = await startWorld({ workers: 0, env: { RATE_LOGIN_PER_MINUTE: '1' } })
   using home = new Home()
   const args = `keys ls --url ${slow.url()} --email nobody@example.com --password-stdin --json`.split(' ')

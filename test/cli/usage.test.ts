@@ -5,7 +5,7 @@ import { clientPath, Home, settingsFor } from './client.ts'
 
 const configured = settingsFor('http://127.0.0.1:1')
 
-test('sandlot without a command prints help to stderr and exits with 2', async () => {
+test('`sandlot` without a command prints help to stderr and exits with code 2', async () => {
   using home = new Home()
   const { code, stdout, stderr } = await home.run([])
   expect(code).toBe(2)
@@ -22,7 +22,7 @@ test('--version prints the package version', async () => {
   }
 })
 
-test("--help prints a command's options on stdout", async () => {
+test("--help prints a command's options to stdout", async () => {
   using home = new Home()
   const [whole, flag, word] = await Promise.all([
     home.run(['--help']),
@@ -62,7 +62,7 @@ const wrong: string[][] = [
 ]
 
 describe('invalid usage', () => {
-  test.each(wrong.map((args) => [args]))('%j exits with 2 and reports the reason on stderr', async (args) => {
+  test.each(wrong.map((args) => [args]))('%j exits with code 2 and reports why on stderr', async (args) => {
     using home = new Home()
     const plain = await home.run(args, { env: configured })
     expect(plain.stderr).not.toBe('')
@@ -81,7 +81,7 @@ describe('invalid usage', () => {
     ['--env', '=', 'true'],
   ]
   test.each(wrongExec.map((args) => [args]))(
-    'exec %j exits with 125, because 2 may be the exit code of the command',
+    'exec %j exits with code 125, because 2 may be the exit code of the command',
     async (args) => {
       using home = new Home()
       const { code, json } = await home.run(['exec', '--json', ...args], { env: configured })
@@ -99,7 +99,7 @@ test.each([
   expect(await home.run(['whoami'], { env })).toMatchObject({ code, stderr: expect.stringContaining(hint) })
 })
 
-test('with --json, a failure prints one JSON object on stdout and the message on stderr', async () => {
+test('with --json, a failure prints one JSON object to stdout and the message to stderr', async () => {
   using home = new Home()
   const { code, json, stderr } = await home.run(['whoami', '--json'], { env: configured })
   expect(code).toBe(8)

@@ -15,8 +15,8 @@ export const define = defineCommand<Options>({
     ),
   notes: `
 Asks for the email address and the password, then for confirmation twice: yes or no, and the address typed again.
-Without a terminal it needs --yes and --confirm. Sessions end immediately and API keys within a second. This cannot be
-undone. This client also forgets the account's key.`,
+Without a terminal, --yes and --confirm are required. Sessions end immediately, and API keys stop working within a
+second. The deletion cannot be undone. This client also forgets the account's key.`,
   examples: [
     'sandlot account delete',
     'pass show sandlot | sandlot account delete --email ada@example.com --password-stdin --yes --confirm ada@example.com',
@@ -49,7 +49,10 @@ async function confirmIntent({ options, ask }: Invocation<Options>, email: strin
   if (typed.trim().toLowerCase() !== email) throw new CliError('failed', otherwise)
 }
 
-/** Returns the account of the saved key, or undefined if a different key is in use or the request fails. */
+/**
+ * Returns the id of the account that owns the saved key, or undefined if a different key is in use or the
+ * request fails.
+ */
 async function accountOfKey({ settings, api }: Invocation<Options>): Promise<string | undefined> {
   const key = await settings.findKey(await settings.baseUrl())
   if (key === undefined || key.value !== (await settings.saved()).api_key) return undefined

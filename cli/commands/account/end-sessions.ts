@@ -4,7 +4,7 @@ import { addCredentialOptions, type CredentialOptions, logIn } from '../../core/
 export const define = defineCommand<CredentialOptions>({
   declare: (command) => addCredentialOptions(command),
   notes:
-    '\nUse it when a session token may have leaked. API keys remain valid; `sandlot keys rm` revokes one.',
+    '\nUse it if a session token may have leaked. API keys remain valid; `sandlot keys rm` revokes a key.',
   examples: [
     'sandlot account end-sessions',
     'pass show sandlot | sandlot account end-sessions --email ada@example.com --password-stdin',

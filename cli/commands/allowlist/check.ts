@@ -9,7 +9,7 @@ export const define = defineCommand<{ shell?: string }>({
       .passThroughOptions()
       .option('-c, --shell <script>', 'a script for /bin/sh -c, instead of a command'),
   notes:
-    '\nExits with 0 and prints the entry that allows the command, or exits with 1 and prints the reason on stderr.',
+    '\nExits with code 0 and prints the entry that allows the command, or exits with code 1 and prints the reason to stderr.',
   examples: ['sandlot allowlist check -- git push', "sandlot allowlist check -c 'ls | wc -l'"],
   fields: decisionFields,
   handle: async ({ args, options, api, output, exitWith }) => {
@@ -19,7 +19,7 @@ export const define = defineCommand<{ shell?: string }>({
     const decision = await api.call('checkAllowlist', { body: { command: options.shell ?? args } })
     output.result(decision, decision.entry === null ? '' : `${decision.entry}\n`)
     if (decision.reason !== null) output.note(decision.reason)
-    else if (decision.entry === null) output.aside('There is no allowlist, so every command may run.')
+    else if (decision.entry === null) output.aside('There is no allowlist, so all commands are allowed.')
     if (!decision.allowed) exitWith(exitCodes.failed)
   },
 })

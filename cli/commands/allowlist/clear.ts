@@ -5,9 +5,9 @@ export const define = defineCommand({
   examples: ['sandlot allowlist clear', 'sandlot allowlist clear --yes'],
   fields: ['commands'],
   handle: async ({ api, output, ask }) => {
-    await ask.confirm('Remove the allowlist, so that every command may run?', 'Nothing was changed.')
+    await ask.confirm('Remove the allowlist, so that all commands are allowed?', 'Nothing was changed.')
     await api.call('clearAllowlist', {})
     output.result({ commands: null }, '')
-    output.aside('The allowlist was removed, so every command may run.')
+    output.aside('The allowlist was removed, so all commands are allowed.')
   },
 })

@@ -9,12 +9,12 @@ export const define = defineCommand({
   handle: async ({ api, output }) => showAllowlist(await api.call('getAllowlist', {}), output),
 })
 
-/** Prints only entries on stdout, so that the output can be piped to `allowlist set --file -`. */
+/** Prints only the entries to stdout, so that the output can be piped to `allowlist set --file -`. */
 export function showAllowlist(allowlist: Allowlist, output: Output): void {
   const { commands, warnings, refusals } = allowlist
   output.result(allowlist, (commands ?? []).map((entry) => `${entry}\n`).join(''))
-  if (commands === null && !output.json) output.note('There is no allowlist, so every command may run.')
-  else if (commands?.length === 0) output.note('The allowlist is empty, so no command may run.')
+  if (commands === null && !output.json) output.note('There is no allowlist, so all commands are allowed.')
+  else if (commands?.length === 0) output.note('The allowlist is empty, so no commands are allowed.')
   for (const { entry, message } of warnings) output.note(`Warning: ${entry}: ${message}`)
   const refused = refusals.reduce((sum, { count }) => sum + count, 0)
   if (refused > 0) output.aside(`Number of commands refused in the last month: ${refused}.`)

@@ -58,7 +58,7 @@ used only if no address is saved.`,
   },
 })
 
-/** @throws {CliError} without the text, which might be a different secret */
+/** @throws {CliError} if the text is not an API key. The message omits the text, which might be a secret. */
 function requireKeyFormat(text: string): void {
   if (text.startsWith(prefix) && /^[0-9A-Za-z]{49}$/.test(text.slice(prefix.length))) return
   throw new CliError(

@@ -13,7 +13,9 @@ export const define = defineCommand({
   fields: ['base_url', 'api_key', 'session', 'file', 'profile', 'profiles'],
   handle: async ({ settings, output }) => {
     const problems: CliError[] = []
-    /** Records an error, so that the remaining settings are still shown. */
+    /**
+     * Reads a setting. Records an error instead of throwing it, so that the other settings are still shown.
+     */
     async function attempt<T>(read: () => T | Promise<T>): Promise<T | undefined> {
       try {
         return await read()

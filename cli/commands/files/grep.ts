@@ -27,7 +27,7 @@ export const define = defineCommand<{
 The pattern may also use \\d \\w \\s \\h \\b \\t, their negations, and (?:…). Lookaround,
 backreferences and flags such as (?i) are rejected.
 
-Exits with 1 if nothing matches. Matching binary files are listed on stderr.`,
+Exits with code 1 if nothing matches. Matching binary files are listed on stderr.`,
   examples: [
     "sandlot files grep 'TODO|FIXME' src",
     'sandlot files grep -rni todo',

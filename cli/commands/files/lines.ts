@@ -1,16 +1,18 @@
-/** Formats file names, text and entries: exact bytes for programs, one line for terminals. */
+/**
+ * Formats file names, text and folder entries: as exact bytes for programs, and on one line for terminals.
+ */
 import type { FileEntry, ListedEntry } from '../../../shared/contract/files.ts'
 import { CliError, exitCodes } from '../../core/errors.ts'
 import type { Output } from '../../core/output.ts'
 import { showTime } from '../../core/times.ts'
 
-/** @param base64 the exact bytes of a name that is not UTF-8 */
+/** @param base64 the exact bytes, given only if the name is not valid UTF-8 */
 export function nameBytes(text: string, base64: string | undefined): Buffer {
   if (process.stdout.isTTY) return Buffer.from(text.replace(/[\n\t]/g, '\ufffd'))
   return textBytes(text, base64)
 }
 
-/** @param base64 the exact bytes of text that is not UTF-8 */
+/** @param base64 the exact bytes, given only if the text is not valid UTF-8 */
 export const textBytes = (text: string, base64: string | undefined): Buffer =>
   base64 === undefined || process.stdout.isTTY ? Buffer.from(text) : Buffer.from(base64, 'base64')
 
@@ -22,7 +24,7 @@ export function reportMore({ note }: Output, shown: string): number {
   return exitCodes.more
 }
 
-/** Returns the exact bytes of an entry's path, or of its name if only one folder was listed. */
+/** Returns the entry's path, or only its name if a single folder was listed, as bytes to print. */
 export const nameOf = ({ name, name_base64, path, path_base64 }: ListedEntry): Buffer =>
   path === undefined ? nameBytes(name, name_base64) : nameBytes(path, path_base64)
 
@@ -36,7 +38,7 @@ const letters: Record<FileEntry['type'], string> = {
   character: 'c',
 }
 
-/** Returns a function that formats an entry as `ls -l` does, in columns wide enough for all entries. */
+/** Returns a function that formats an entry like `ls -l`, with columns wide enough for all entries. */
 export async function longLine(entries: ListedEntry[]) {
   const showSize = process.stdout.isTTY ? (await import('pretty-bytes')).default : String
   const columns = [
@@ -70,7 +72,7 @@ function permissions(mode: string): string {
     .join('')
 }
 
-/** Rethrows an error. If the file exists, adds a hint about --overwrite. */
+/** Rethrows an error. If the error means that the file already exists, adds a hint about --overwrite. */
 export function offerToOverwrite(error: unknown): never {
   if (!(error instanceof CliError) || error.code !== 'file_exists') throw error
   throw error.with({ hint: '--overwrite replaces it.' })

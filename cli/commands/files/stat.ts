@@ -8,7 +8,7 @@ export const define = defineCommand({
       '<path>',
       'relative to /workspace, or absolute; links are not followed',
     ),
-  notes: '\nPrints the line that `files ls -l` prints. --json shows all fields.',
+  notes: '\nPrints the same line as `files ls -l`. --json shows all fields.',
   examples: ['sandlot files stat notes.txt', 'sandlot files stat run.sh --json=mode,owner'],
   fields: fileStatFields,
   handle: async ({ args, session, api, output }) => {

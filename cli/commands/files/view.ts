@@ -36,7 +36,7 @@ with a complete line; the exit code is 9 if it was cut.`,
   },
 })
 
-/** Removes an incomplete last line. Leaves content without line breaks unchanged. */
+/** Removes the incomplete last line of truncated content, unless it is the only line. */
 function endingWithLine(file: FileView): FileView {
   const bytes = Buffer.from(file.content, file.encoding)
   const end = bytes.lastIndexOf('\n') + 1

@@ -8,7 +8,7 @@ export const define = defineCommand<CredentialOptions & PageOptions>({
   declare: (command) => addPageOptions(addCredentialOptions(command)),
   notes: `
 At a terminal, a * marks the key that this client uses, and a narrow window omits the columns CREATED, LAST USED and
-SCOPE, in this order. --json prints all fields.`,
+SCOPE, in that order. --json prints all fields.`,
   examples: [
     'sandlot keys ls',
     'pass show sandlot | sandlot keys ls --email ada@example.com --password-stdin --json=id,last_used_at',

@@ -8,7 +8,7 @@ export const define = defineCommand<CredentialOptions>({
       '<key>',
       'the id or the name of the key, as shown by `sandlot keys ls`',
     ),
-  notes: '\nAsks for confirmation if this client uses the key; without a terminal, that needs --yes.',
+  notes: '\nAsks for confirmation if this client uses the key; without a terminal, --yes is then required.',
   examples: ['sandlot keys rm ci', 'sandlot keys rm key_01kb0e6g8xq4r9w2t7v5m3n1ab'],
   fields: ['id', 'revoked'],
   handle: async (invocation) => {
@@ -17,7 +17,7 @@ export const define = defineCommand<CredentialOptions>({
     const key_id = await findKeyId(args[0]!, api, token)
     const isOwn = key_id === (await findCurrentKeyId(settings, api))
     if (isOwn) {
-      const question = `Revoke ${key_id}? This client uses this key.`
+      const question = `Revoke ${key_id}? It is the key that this client is using.`
       await ask.confirm(question, 'Nothing was revoked.')
     }
     await api.call('revokeApiKey', { params: { key_id }, token })

@@ -80,7 +80,10 @@ async function chooseSpots({ args, options, settings, output }: Invocation<Optio
   })
 }
 
-/** Prints a note about each project entry, because only user entries are tested by default. */
+/**
+ * Prints a note about each entry in a project's settings, because by default only the user's settings are
+ * tested.
+ */
 async function nameProjects(spots: Spot[], { note }: Output): Promise<void> {
   for (const spot of spots.filter(({ scope }) => scope === 'project')) {
     const entry = await read(spot).catch(() => undefined)

@@ -56,7 +56,7 @@ export const define = defineCommand<Options>({
       .option('--remove', 'remove the entry')
       .option('--print', 'only print the entry'),
   notes: `
-Without a target, it lists the clients that it finds on this machine. Comments, order and all other entries of a file
+Without a target, lists the clients found on this machine. Comments, order and all other entries of a file
 are preserved, and the previous file is kept as FILE.sandlot-backup. The API key is never written: the local server
 reads the saved key, and with --http the client reads SANDLOT_API_KEY.`,
   examples: [
@@ -87,7 +87,10 @@ async function print(output: Output, { target, file, name }: Spot, entry: Server
   output.result(shown, `${text.trimEnd()}\n`)
 }
 
-/** Returns 0 if the entry is up to date. With --remove, returns 0 if there is no entry. */
+/**
+ * Prints the state of the entry. Returns exit code 0 if the entry is up to date or, with --remove, if there
+ * is no entry.
+ */
 async function check(output: Output, spot: Spot, entry: ServerEntry | undefined): Promise<number> {
   const state = await stateOf(spot, entry)
   output.result({ ...spot, state }, `${spot.file}: ${state}\n`)
@@ -116,7 +119,7 @@ async function write(
   if (entry !== undefined) await noteMissingSettings(invocation, targets[spot.target]!.title)
 }
 
-/** Accepts only names that every MCP client supports. */
+/** Validates a server name. Accepts only names that every MCP client supports. */
 function readName(text: string): string {
   if (/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/.test(text)) return text
   throw new CliError('usage', `--name ${JSON.stringify(text)} is not valid. Use letters, digits, - and _.`)
@@ -127,7 +130,10 @@ async function chooseServer(settings: Settings, { http, portable }: Options): Pr
   return { url: `${await settings.baseUrl()}${routes.callMcp.path}` }
 }
 
-/** Warns about unsaved settings, because the MCP client might not pass on this shell's environment variables. */
+/**
+ * Warns if the server might start without settings that it needs. An MCP client might not pass on this
+ * shell's environment variables.
+ */
 async function noteMissingSettings(
   { options, settings, output }: Invocation<Options>,
   title: string,

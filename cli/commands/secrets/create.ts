@@ -1,4 +1,6 @@
-/** The value is never passed as an argument, because other users can see a process's arguments. */
+/**
+ * Sets a secret. Its value is never passed as an argument, because other users can see a process's arguments.
+ */
 import { limits } from '../../../shared/contract/limits.ts'
 import { shellWord } from '../../../shared/contract/shell-words.ts'
 import { addSessionOption, defineCommand, type Invocation } from '../../core/command.ts'
@@ -50,7 +52,10 @@ it needs confirmation at a terminal, and --short elsewhere.`,
   },
 })
 
-/** @throws {CliError} without any text that might be the value */
+/**
+ * @throws {CliError} unless the only argument is a valid name. The message omits any text that might be the
+ * secret's value.
+ */
 function requireNameOnly(args: string[]): void {
   const [name = '', value] = args[0]!.split(/=(.*)/s)
   if (value !== undefined) {
@@ -68,7 +73,7 @@ function requireNameOnly(args: string[]): void {
   })
 }
 
-/** Asks for confirmation before saving a value that is too short to redact. */
+/** Asks for confirmation if the value of a secret is too short to be redacted. */
 async function confirmShortValue(value: string, { options, ask }: Invocation<Options>): Promise<void> {
   const bytes = Buffer.byteLength(value)
   // The service rejects an empty value.

@@ -83,7 +83,10 @@ function assertReusable({ name, rm, idempotencyKey }: Options): void {
   if (other !== undefined) throw new CliError('usage', `--reuse cannot be combined with ${other}.`)
 }
 
-/** Suggests --name for a single argument, because other tools accept a name as an argument. */
+/**
+ * Returns a usage error for unexpected arguments. For a single argument, it also suggests --name, because
+ * other tools accept a name as an argument.
+ */
 function unexpectedArguments(args: string[]): CliError {
   const words = shellLine(...args)
   const isOne = args.length === 1

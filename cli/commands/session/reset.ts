@@ -6,7 +6,7 @@ export const define = defineCommand({
   declare: (command) => addSessionOption(command).argument('[id]', 'the session, by id or name'),
   notes: `
 Ends all commands and background processes in the session, and keeps its files. Use it when a session has reached its
-limit of processes or memory. Asks for confirmation; without a terminal it needs --yes.`,
+process or memory limit. Asks for confirmation; without a terminal, --yes is required.`,
   examples: ['sandlot session reset', 'sandlot session reset build --yes'],
   fields: sandboxFields,
   handle: async ({ args, session, api, output, ask }) => {

@@ -23,8 +23,8 @@ export const define = defineCommand<Options>({
       .argument('[id...]', 'the sessions, by id or name; by default the current one, or the only active one')
       .option('-a, --all', 'destroy all active sessions'),
   notes: `
-Asks for confirmation, unless the sessions are named; without a terminal, that needs --yes. Destroys nothing if a name
-does not match exactly one active session. If a session cannot be destroyed, it continues with the others.`,
+Asks for confirmation unless the sessions are named; without a terminal, --yes is then required. Destroys nothing if a
+name does not match exactly one active session. If a session cannot be destroyed, continues with the others.`,
   examples: [
     'sandlot session rm',
     'sandlot session rm build test',
@@ -72,7 +72,7 @@ async function choose({ args, options, session, api }: Invocation<Options>): Pro
   return await listActive(api)
 }
 
-/** Continues after a failure, and waits out rate limits. */
+/** Destroys the sessions one by one. Continues after a failure, and waits while a rate limit is exceeded. */
 async function destroyAll({ api, output }: Invocation<Options>, ids: string[]): Promise<Outcome> {
   const outcome: Outcome = { destroyed: [], failures: [] }
   using progress = output.progress('destroying')

@@ -16,12 +16,12 @@ import { runStreaming } from '../../exec/stream.ts'
 export interface Creation {
   /** Creates the session. With --wait, waits while a quota or a rate limit is exceeded. */
   create(): Promise<Reply<'createSandbox'>>
-  /** Returns the session if one was created. Repeats the create request if its response was lost. */
+  /** Returns the session if one was created. Repeats the create request if the response was lost. */
   find(): Promise<Reply<'createSandbox'> | undefined>
 }
 
 /**
- * Runs one command in a new session, and always destroys the session. Returns the command's exit code.
+ * Runs one command in a new session, then always destroys the session. Returns the command's exit code.
  * @throws {CliError} if the command did not run
  */
 export async function runOnce(

@@ -23,7 +23,7 @@ export const define = defineCommand<Options>({
         'a new idle timeout, such as 5m; an empty value removes the timeout',
       ),
   notes: `
-The lifetime since the session was created cannot exceed the limit of the account, see
+The total lifetime, counted from the session's creation, cannot exceed the account's limit. To show the limit, use
 \`sandlot whoami --json=limits\`.`,
   examples: [
     'sandlot session update --ttl 10m',
