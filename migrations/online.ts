@@ -43,7 +43,8 @@ export abstract class Online extends Migration {
   }
 
   /**
-   * Creates an index without blocking writes. PostgreSQL has to wait until all open transactions have ended.
+   * Creates an index without blocking writes. PostgreSQL waits for all transactions that are already open to
+   * end.
    * @param definition the part of the statement after the index name, such as `on sandbox (id)`
    */
   protected async index(name: string, definition: string, kind = 'index'): Promise<void> {

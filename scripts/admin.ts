@@ -31,7 +31,10 @@ import {
   showPublicKey,
 } from './admin/environment.ts'
 
-/** The server image has no npm, so its users start this program with another command. */
+/**
+ * Name of this program in help texts. The server image has no npm, so its users start the program with a
+ * different command.
+ */
 const program = basename(process.argv[1] ?? '') === 'admin.ts' ? 'npm run admin --' : 'sandlot-server admin'
 
 const usage = `Usage: ${program} [--json] COMMAND
