@@ -64,7 +64,7 @@ export interface Streams {
   readRaw: { args: InSandbox & FileName & ReadConditions }
   /** Reads a range of lines, or a file with its secrets redacted. The length is not known in advance. */
   readShown: { args: Calls['viewFile']['args'] }
-  /** Streams the changes below a path until the client disconnects. */
+  /** Streams the changes under a path until the client disconnects. */
   watchFiles: { args: Calls['listFiles']['args'] }
   /** Returns a CreatedFile. */
   writeRaw: {
