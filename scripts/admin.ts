@@ -52,7 +52,7 @@ const usage = `Usage: ${program} [--json] COMMAND
   suspend EMAIL            destroys the account's sandboxes, and disables its API keys and logins
   unsuspend EMAIL          enables the account's API keys and logins again
   delete EMAIL --yes       suspends the account, and deletes all its data once its last pod is gone
-  ready                    prints the /readyz response of this container's process; exits with 1 if it is not ready
+  ready                    prints the /readyz response of this container's process; exits with status 1 if it is not ready
   keys                     lists the key fingerprints of each process (needs only Redis)
   make-keys                generates the four keys of a new installation (needs no database)
   public-key               prints the keys that the API uses instead of SECRETS_KEY (needs no database)

@@ -43,7 +43,7 @@ export async function runVitest(args, { environment = {}, outputPath } = {}) {
     const results = existsSync(summary) ? JSON.parse(readFileSync(summary, 'utf8')) : { files: [], strays: 0 }
     const lines = existsSync(measured) ? readFileSync(measured, 'utf8').trim().split('\n') : []
     if (code !== 0 && countsOf(results).failed === 0) {
-      console.log(`The test run itself failed: vitest exited with ${code}.`)
+      console.log(`The test run itself failed: vitest exited with code ${code}.`)
       results.strays = 1
     }
     return { code, ...results, measured: lines.map((line) => JSON.parse(line)) }

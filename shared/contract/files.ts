@@ -183,7 +183,7 @@ export const files = family({
     errors: readErrors,
   },
   watchFiles: {
-    summary: 'Stream the changes below a path as events: start, created, changed, removed and end',
+    summary: 'Stream the changes under a path as events: start, created, changed, removed and end',
     method: 'GET',
     path: '/v1/sandboxes/:id/files/watch',
     example: { query: { path: 'src', depth: '32' }, client: 'sandlot files watch src --depth 32' },
@@ -226,7 +226,7 @@ export const files = family({
     errors: readErrors,
   },
   grepFiles: {
-    summary: 'Find matching lines in the files below a path, sorted by path and line number',
+    summary: 'Find matching lines in the files under a path, sorted by path and line number',
     method: 'GET',
     path: '/v1/sandboxes/:id/files/grep',
     example: { query: { pattern: 'TODO|FIXME', path: 'src' }, client: "sandlot files grep 'TODO|FIXME' src" },

@@ -52,8 +52,8 @@ const insertWithKey = hasRow<StartedExec>()('command with a key starts', (_, it)
 )
 
 /**
- * Records a command that is about to start. Returns false if a row with this ID or Idempotency-Key exists, or
- * if `endsMs` has passed.
+ * Records the start of a command. Returns false if a row with this ID or Idempotency-Key exists, or if
+ * `endsMs` has passed.
  */
 export const insertExec = (db: Queries, started: StartedExec) =>
   (started.idempotencyKey === null ? insert : insertWithKey)(db, started)
