@@ -17,8 +17,8 @@ const indexes = rows()(
 )
 
 /**
- * Reports the progress of index builds until it is disposed of. Polls over a second connection, because an
- * index build occupies the first one.
+ * Reports the progress of index builds during a migration. Polls over a second connection, because an index
+ * build occupies the first one.
  */
 export function reportMigrationProgress(
   databaseUrl: string,

@@ -81,7 +81,7 @@ const ofAccount: Record<string, (db: Database, account: Account, values: Values)
 const withoutAccount = ['accounts', 'ready', 'keys', 'make-keys', 'public-key']
 const optionsOf: Record<string, readonly string[]> = { limits: [...limitNames, 'reset'], delete: ['yes'] }
 
-/** A user-facing error, followed by `help`. */
+/** A user-facing error. `help` is printed after the message, and `code` is the exit status. */
 class Refusal extends Error {
   readonly code: number
   readonly help: string

@@ -2,7 +2,7 @@
 import { isAlive } from '../shared/platform/process-stat.mjs'
 
 /**
- * PID of the parent. It is read as early as possible, because an exit of the parent before then goes
+ * PID of the parent, read as early as possible. If the parent exits before this read, its exit goes
  * unnoticed.
  */
 const parent = process.ppid

@@ -80,8 +80,8 @@ async function findServer(report: (line: string) => void): Promise<DebianProgram
 }
 
 /**
- * Returns the major version of a Redis server, or 0 on failure. Both Redis and Valkey print `… server
- * v=7.0.15 …`.
+ * Returns the major version of a Redis server, or 0 on failure.
+ * Both Redis and Valkey print `… server v=7.0.15 …`.
  */
 async function majorVersion(path: string, environment: Record<string, string> = {}): Promise<number> {
   const text = await run([path, '--version'], { environment: { ...process.env, ...environment } }).catch(

@@ -20,7 +20,7 @@ const sources = {
   }),
   secret: (name: string) => ({
     subject: `The secret ${name}`,
-    remedy: 'Delete it, or give it another name.',
+    remedy: 'Delete the secret, or give it another name.',
   }),
 }
 

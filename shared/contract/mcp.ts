@@ -30,7 +30,7 @@ const Message = z.looseObject({ jsonrpc: z.literal('2.0') })
 
 export interface Tool {
   title: string
-  /** The model reads this text to decide whether to call the tool. */
+  /** Description that the model reads to decide whether to call the tool. */
   description: string
   endpoint: Endpoint
   readOnly: boolean
@@ -166,7 +166,7 @@ export const tools = {
   },
   whoami: {
     title: 'Account and limits',
-    description: 'Show the account, its sandbox-hours used this month, and its concurrent session limit.',
+    description: 'Show the account, the sandbox-hours it has used this month, and its limit on concurrent sessions.',
     endpoint: account.getAccount,
     ...reads,
   },

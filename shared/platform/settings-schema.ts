@@ -80,7 +80,7 @@ const addresses = {
     .string()
     .default('127.0.0.1')
     .describe(
-      'The address that `INTERNAL_PORT` and `RPC_PORT` listen on. The API and all workers must be able to reach this address of each worker.',
+      'The address that `INTERNAL_PORT` and `RPC_PORT` listen on. The API and all workers must be able to reach each worker at this address.',
     ),
 }
 
@@ -269,12 +269,12 @@ const limits = {
   RATE_READS_PER_MINUTE: perMinute
     .default(600)
     .describe(
-      'The maximum number of requests to read sandboxes, lists or the account, per account per minute. Each API process counts separately, so N processes allow N times as many.',
+      'The maximum number of requests to read sandboxes, lists or the account, per account per minute. Each API process counts separately, so N processes allow N times as many requests.',
     ),
   RATE_CHANGES_PER_MINUTE: perMinute
     .default(60)
     .describe(
-      "The maximum number of requests to change API keys, secrets, the allowlist or a sandbox's fields, per account per minute. Each API process counts separately, so N processes allow N times as many.",
+      "The maximum number of requests to change API keys, secrets, the allowlist or a sandbox's fields, per account per minute. Each API process counts separately, so N processes allow N times as many requests.",
     ),
   RATE_MCP_PER_MINUTE: perMinute
     .default(300)

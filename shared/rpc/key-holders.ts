@@ -1,6 +1,6 @@
 /**
- * Publishes fingerprints of each process's keys. Operators who rotate keys compare the fingerprints with `npm
- * run admin -- keys`.
+ * Publishes fingerprints of each process's keys.
+ * Operators who rotate keys compare the fingerprints with `npm run admin -- keys`.
  */
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
