@@ -17,7 +17,9 @@ export function prepareDataFolder(): string {
     makePrivate(data)
   } catch (error) {
     const { message } = error as Error
-    throw new Error(`Cannot use ${data} (${message}). Run npm start as the folder's owner, or move the folder away.`)
+    throw new Error(
+      `Cannot use ${data} (${message}). Run npm start as the folder's owner, or move the folder away.`,
+    )
   }
   return data
 }

@@ -6,8 +6,8 @@ import { characters } from './texts.ts'
 export const normaliseEmail = (text: string) => text.trim().toLowerCase()
 
 /**
- * Maximum body size of requests with a password. It fits the longest email address and password, even if
- * every character is escaped in JSON.
+ * Maximum body size of requests with a password. Large enough for the longest email address and password,
+ * even if every character is escaped in JSON.
  */
 const bodyBytes = 16 * 1024
 

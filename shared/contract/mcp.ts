@@ -166,7 +166,8 @@ export const tools = {
   },
   whoami: {
     title: 'Account and limits',
-    description: 'Show the account, the sandbox-hours it has used this month, and its limit on concurrent sessions.',
+    description:
+      'Show the account, the sandbox-hours it has used this month, and its limit on concurrent sessions.',
     endpoint: account.getAccount,
     ...reads,
   },

@@ -9,8 +9,8 @@ const letter = '[A-Za-z0-9+/]'
 const three = `${noNul}${letter}{4}`
 const longest = Math.floor(pathBytes / 3)
 /**
- * A path that is not UTF-8, which JSON cannot represent, in base64. Replies contain this field in addition to
- * `path`.
+ * A path that is not UTF-8, encoded in base64 because JSON cannot represent it. Replies contain this field in
+ * addition to `path`.
  */
 export const PathBase64 = z
   .string()

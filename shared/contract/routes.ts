@@ -1,5 +1,5 @@
 /**
- * The API's routes, from which the client sends requests without loading schemas. `npm run docs` generates
+ * The API's routes, so that the client can send requests without loading schemas. `npm run docs` generates
  * this table.
  */
 import type { Endpoint } from './endpoint.ts'

@@ -5,10 +5,7 @@ import { limits } from './limits.ts'
 /** Well-formed Unicode text. Encoding a lone surrogate in UTF-8 would replace it with another character. */
 export const Content = z.string().refine((text) => text.isWellFormed(), 'must be well-formed Unicode')
 
-/**
- * Pattern for text without NUL. NUL is written as an escape sequence, because the API description publishes
- * the pattern.
- */
+/** Pattern for text without NUL. NUL is escaped, because the API description publishes the pattern. */
 export const withoutNul = '^[^\\u0000]*$'
 
 /** Text without NUL, which arguments, environment variables and PostgreSQL strings cannot contain. */
@@ -79,10 +76,7 @@ export const base64Pattern = '^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-
 export const isBase64 = (text: string): boolean =>
   text.length % 4 === 0 && !/[^A-Za-z0-9+/]/.test(text.replace(/={1,2}$/, ''))
 
-/**
- * Schema for a whole number, which may also be a string of decimal digits but not a string in any other
- * notation.
- */
+/** Schema for a whole number. A string is accepted only if it consists of decimal digits. */
 export const whole = (min: number, max: number = Number.MAX_SAFE_INTEGER) =>
   z.preprocess(
     (given) => (typeof given === 'string' && /^\d{1,16}$/.test(given) ? Number(given) : given),

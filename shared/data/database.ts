@@ -34,10 +34,10 @@ interface DatabaseTimeouts {
   /** Maximum time to open a connection, or to wait for a free one in the pool. */
   connection: number
   answer: number
-  /** PostgreSQL cancels a longer statement. */
+  /** Maximum duration of a statement, after which PostgreSQL cancels it. */
   statement: number
   lock: number
-  /** PostgreSQL closes a connection that pauses for longer within a transaction. */
+  /** Maximum pause within a transaction, after which PostgreSQL closes the connection. */
   idle: number
 }
 
@@ -119,8 +119,8 @@ async function transact<T>(
 }
 
 /**
- * Returns whether a connection can still be used after an error. It can only if PostgreSQL itself sent the
- * error, and the code is not 25006: a connection to a demoted primary remains read-only.
+ * Returns whether a connection remains usable after an error. Only an error from PostgreSQL itself allows
+ * this, except 25006, because a connection to a demoted primary remains read-only.
  */
 const leavesUsable = (error: unknown): boolean =>
   error instanceof Error && 'severity' in error && (error as { code?: string }).code !== '25006'

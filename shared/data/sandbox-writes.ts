@@ -75,8 +75,8 @@ const end = first<{ id: string; reason: DestroyReason; detail: string | null }>(
 
 /**
  * Destroys a sandbox, so that it no longer counts against the quota. The caller must delete the pod. If the
- * sandbox is not ready yet, the reason `pod_failed` becomes `start_failed`. If it is ready, it is not
- * destroyed for the reason `start_failed`. If it has expired, the reason becomes `expired`, which clients may
+ * sandbox is not ready yet, the reason `pod_failed` becomes `start_failed`. A ready sandbox is not destroyed
+ * for the reason `start_failed`. If the sandbox has expired, the reason becomes `expired`, which clients may
  * already have seen.
  * @returns the row if this call destroyed the sandbox
  */

@@ -12,9 +12,7 @@ export type { WarmPodRow }
 
 const columns = ['name', 'image', 'fingerprint', 'born_at', 'ends_at', 'ready_at', 'uid'] as const
 
-/**
- * Maximum age at which a warm pod can be claimed. The limit exists because images and nodes change over time.
- */
+/** Maximum age at which a warm pod can be claimed, because images and nodes change over time. */
 export const warmPodMs = 60 * 60_000
 
 export const findWarmPods = rows()('warm pods', (db) =>

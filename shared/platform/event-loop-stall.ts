@@ -33,7 +33,7 @@ export function wasStalled(since: number, ms: number = minMs): boolean {
 }
 
 /**
- * Number of event-loop iterations in which Node reads a chunk and the end of its stream, and calls the
+ * Number of event-loop iterations that Node needs to read a chunk and the end of its stream, and to call the
  * handlers.
  */
 const iterations = 3

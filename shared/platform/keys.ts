@@ -1,6 +1,6 @@
 /**
  * Derives the keys for each kind of process. A process gets only the keys that it needs, so a compromised
- * process does not reveal the others.
+ * process does not reveal the other keys.
  */
 import { publicKeyOf, rpcKeyOf } from './seal.ts'
 

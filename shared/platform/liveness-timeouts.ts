@@ -1,4 +1,7 @@
-/** All liveness timeouts are derived from one setting, because some must be shorter than others. */
+/**
+ * Default of the setting from which all liveness timeouts are derived, because some must be shorter than
+ * others.
+ */
 
 export const defaultSeconds = 3
 
