@@ -2,7 +2,6 @@
  * Default of the setting from which all liveness timeouts are derived, because some must be shorter than
  * others.
  */
-
 export const defaultSeconds = 3
 
 /** All values are in milliseconds. */
