@@ -1,6 +1,6 @@
 /**
  * `node bench/cli.ts`: measures the client's startup time relative to `node -e 0`.
- * Exits with 1 if a budget is exceeded. The service is a stub that responds immediately.
+ * Exits with status 1 if a budget is exceeded. The service is a stub that responds immediately.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createServer } from 'node:http'

@@ -1,6 +1,8 @@
 import { Online } from './online.ts'
 
-/** Adds a keyed hash of each sandbox's environment, with which environments are compared. */
+/**
+ * Adds a keyed hash of each sandbox's environment, so that environments can be compared without decryption.
+ */
 export class ByName extends Online {
   override async up(): Promise<void> {
     await this.change(

@@ -1,6 +1,6 @@
 import { Online } from './online.ts'
 
-/** Adds the process ID of a command, and the reason why a command did not run. */
+/** Adds columns for the process ID of a command, and for the reason why a command could not start. */
 export class ExecStart extends Online {
   override async up(): Promise<void> {
     await this.change(

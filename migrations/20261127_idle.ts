@@ -1,6 +1,6 @@
 import { Online } from './online.ts'
 
-/** Adds the idle timeouts of sandboxes, and the destroy reason `idle`. */
+/** Adds idle timeouts for sandboxes, and the destroy reason `idle`. */
 export class Idle extends Online {
   override async up(): Promise<void> {
     await this.change(

@@ -1,13 +1,16 @@
 import { MigrationFailed } from './migrate.ts'
 
 /**
- * Codes of network errors, and of PostgreSQL errors for a wrong user, password or database, or for a server
- * that is starting or shutting down.
+ * Matches error codes that mean that the database cannot be used: network errors, a wrong user, password or
+ * database, or a server that is starting or shutting down.
  */
 const unreachable = /^(E[A-Z_]+|08...|28...|3D000|57P0.)$/
 const disconnected = /Connection terminated|Client has encountered a connection error/
 
-/** Returns whether the server may still be starting, which a rejected user or a missing database rules out. */
+/**
+ * Returns whether an error can mean that the database server is still starting. A rejected user or a missing
+ * database cannot.
+ */
 export const isStarting = (error: unknown): boolean =>
   !(error instanceof MigrationFailed) &&
   /^(E[A-Z_]+|57P03)$/.test((error as NodeJS.ErrnoException).code ?? '')

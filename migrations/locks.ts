@@ -1,6 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Requests queue behind a migration that is waiting for a lock, and would fail after two seconds. */
+/**
+ * Maximum time that a migration waits for a lock. Requests queue behind the waiting migration, and would fail
+ * after two seconds.
+ */
 export const lockMs = 500
 
 const isLockConflict = (error: unknown) => /^(55P03|40P01)$/.test((error as { code?: string }).code ?? '')
@@ -12,7 +15,10 @@ interface Connection {
 
 const pauseMs = { initial: 250, max: 5_000 }
 
-/** Retries after each lock timeout or deadlock. The pauses let waiting requests run. */
+/**
+ * Runs `work`, and retries it after each lock timeout or deadlock. Pauses between attempts let waiting
+ * requests run.
+ */
 export async function retryLocks<T>(work: () => Promise<T>, { report, execute }: Connection): Promise<T> {
   for (let pause = pauseMs.initial; ; pause = Math.min(pause * 2, pauseMs.max)) {
     try {

@@ -8,7 +8,7 @@ import { lockMs, retryLocks } from './locks.ts'
 import { Online, type Report } from './online.ts'
 import { reportMigrationProgress } from './progress.ts'
 
-/** Thrown if a migration fails. Its completed steps remain applied, and the next run skips them. */
+/** Thrown if a migration fails. Steps that have completed remain applied, and the next run skips them. */
 export class MigrationFailed extends Error {
   readonly migration: string
 
@@ -19,7 +19,10 @@ export class MigrationFailed extends Error {
 }
 
 const lockPollMs = 1_000
-/** The first packets from a new pod can be lost, and the resolver retries a DNS query only after 5 s. */
+/**
+ * Timeout for connecting to PostgreSQL. In a new pod, the first packets can be lost, and the resolver retries
+ * a DNS query only after 5 s.
+ */
 const connectMs = 20_000
 const closeMs = 3_000
 
@@ -31,7 +34,7 @@ interface MigrateOptions {
 /**
  * Applies migrations. A session-level advisory lock allows only one process to migrate at a time.
  * @returns the names of the applied migrations
- * @throws {MigrationFailed} if a migration fails. The cause is PostgreSQL's error.
+ * @throws {MigrationFailed} if a migration fails, with PostgreSQL's error as the cause
  */
 export async function migrate(
   databaseUrl: string,
@@ -94,7 +97,10 @@ interface Connection {
   executeQuery(query: object): Promise<{ rows: { locked: boolean }[] }>
 }
 
-/** Polls for the lock, because a concurrent index build would wait for the snapshot of a blocking statement. */
+/**
+ * Acquires the migration lock by polling. A statement that waits for the lock would hold a snapshot, and a
+ * concurrent index build by the lock's holder would wait for that snapshot.
+ */
 async function acquireLock(connection: Connection, report: Report): Promise<void> {
   const tryLock = {
     sql: `select pg_try_advisory_lock(${advisoryLocks.migrations}) as locked`,

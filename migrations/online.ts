@@ -22,7 +22,7 @@ export abstract class Online extends Migration {
 
   abstract override up(): Promise<void>
 
-  /** Runs statements in one transaction. They must finish immediately once they have acquired their locks. */
+  /** Runs statements in one transaction. Once they have acquired their locks, they must finish quickly. */
   protected async change(...statements: string[]): Promise<void> {
     // PostgreSQL runs all statements of one simple-query message in one transaction.
     await this.retrying(() => this.execute(statements.join(';\n')))
@@ -43,7 +43,7 @@ export abstract class Online extends Migration {
   }
 
   /**
-   * Creates an index without blocking writes. PostgreSQL has to wait until all open transactions have ended.
+   * Creates an index without blocking writes. PostgreSQL first waits for all open transactions to end.
    * @param definition the part of the statement after the index name, such as `on sandbox (id)`
    */
   protected async index(name: string, definition: string, kind = 'index'): Promise<void> {

@@ -16,7 +16,10 @@ const indexes = rows()(
     from pg_stat_progress_create_index where datname = current_database()`,
 )
 
-/** Polls over another connection, because an index build is a single statement. */
+/**
+ * Reports the progress of index builds during a migration. Polls over a second connection, because an index
+ * build occupies the first one.
+ */
 export function reportMigrationProgress(
   databaseUrl: string,
   report: (progress: string) => void,

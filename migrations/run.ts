@@ -1,6 +1,6 @@
 /**
- * `npm run migrate`: applies all pending migrations while the old version keeps running. With `--wait SECONDS`, it first
- * waits for up to that many seconds until PostgreSQL accepts connections.
+ * `npm run migrate`: applies all pending migrations while the old version keeps running.
+ * With `--wait SECONDS`, it first waits up to that many seconds for PostgreSQL to accept connections.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'

@@ -31,7 +31,10 @@ import {
   showPublicKey,
 } from './admin/environment.ts'
 
-/** The server image has no npm, so its users start this program with another command. */
+/**
+ * Name of this program in help texts. The server image has no npm, so its users start the program with a
+ * different command.
+ */
 const program = basename(process.argv[1] ?? '') === 'admin.ts' ? 'npm run admin --' : 'sandlot-server admin'
 
 const usage = `Usage: ${program} [--json] COMMAND
@@ -49,7 +52,7 @@ const usage = `Usage: ${program} [--json] COMMAND
   suspend EMAIL            destroys the account's sandboxes, and disables its API keys and logins
   unsuspend EMAIL          enables the account's API keys and logins again
   delete EMAIL --yes       suspends the account, and deletes all its data once its last pod is gone
-  ready                    prints the /readyz response of this container's process; exits with 1 if it is not ready
+  ready                    prints the /readyz response of this container's process; exits with status 1 if it is not ready
   keys                     lists the key fingerprints of each process (needs only Redis)
   make-keys                generates the four keys of a new installation (needs no database)
   public-key               prints the keys that the API uses instead of SECRETS_KEY (needs no database)
@@ -78,7 +81,7 @@ const ofAccount: Record<string, (db: Database, account: Account, values: Values)
 const withoutAccount = ['accounts', 'ready', 'keys', 'make-keys', 'public-key']
 const optionsOf: Record<string, readonly string[]> = { limits: [...limitNames, 'reset'], delete: ['yes'] }
 
-/** A user-facing error, followed by `help`. */
+/** A user-facing error. `help` is printed after the message, and `code` is the exit status. */
 class Refusal extends Error {
   readonly code: number
   readonly help: string

@@ -1,6 +1,6 @@
 /**
- * Bundles the client into cli/dist, the only folder in its package. Each command has its own file, so all commands
- * except the picker start three times as fast as from a single file.
+ * Bundles the client into cli/dist, the only folder in the client's package. Each command has its own file,
+ * so all commands except the picker start three times as fast as they would from a single file.
  */
 import { rmSync } from 'node:fs'
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
@@ -84,8 +84,8 @@ const withoutUnused = {
 }
 
 /**
- * Makes every module import program.ts, so that esbuild puts shared code into one file. Otherwise, nearly every command
- * would load a dozen shared files, which takes 0.5 ms per file.
+ * Makes every module import program.ts, so that esbuild puts shared code into one file. Otherwise, nearly
+ * every command would load a dozen shared files, each of which takes 0.5 ms.
  */
 const withProgram = {
   name: 'with-program',

@@ -11,7 +11,7 @@ import { errorCodes, routes, tools, withRoutes } from './docs/contract.ts'
 import { settings } from './docs/settings.ts'
 import { root } from './root.mjs'
 
-/** Generators of sections, by the name in the pages' comments. */
+/** Generators of page sections, keyed by the section names in the pages' comments. */
 const parts: Record<string, () => string | Promise<string>> = {
   settings,
   commands,
@@ -25,7 +25,9 @@ const parts: Record<string, () => string | Promise<string>> = {
 
 const generatedPart = /(<!-- made by `npm run docs`: (\S+) -->\n).*?(<!-- end -->)/gs
 
-/** Returns the contents of all files with generated text, by path relative to the project root. */
+/**
+ * Returns the contents of all files that contain generated text, keyed by path relative to the project root.
+ */
 export async function makePages(): Promise<Map<string, string>> {
   const made = Object.fromEntries(
     await Promise.all(Object.entries(parts).map(async ([name, make]) => [name, await make()] as const)),

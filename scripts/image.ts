@@ -21,7 +21,7 @@ Builds the image sandlot-server, which runs the API, workers, migrations and adm
 
 SOURCE_DATE_EPOCH sets the timestamp of all files, in seconds since the Unix epoch (default: 0).`
 
-/** Must match deploy/image/Dockerfile. */
+/** Configuration of the image. Must match deploy/image/Dockerfile. */
 export const config = {
   User: `${user}:${user}`,
   Env: ['PATH=/usr/bin', 'NODE_ENV=production', 'HOST=0.0.0.0'],

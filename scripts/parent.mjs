@@ -1,12 +1,15 @@
-/** Written in plain JavaScript, so that it runs on Node 20. */
+/** Detects when the parent process exits. Written in plain JavaScript, so that it runs on Node 20. */
 import { isAlive } from '../shared/platform/process-stat.mjs'
 
-/** Read as early as possible, because an earlier exit of the parent goes unnoticed. */
+/**
+ * PID of the parent, read as early as possible. If the parent exits before this read, its exit goes
+ * unnoticed.
+ */
 const parent = process.ppid
 
 /**
- * Calls `gone` once when the parent or the process in SANDLOT_WATCH_PARENT exits, even if it was killed by `kill -9`.
- * Does nothing in a process started by hand, which may outlive its shell.
+ * Calls `gone` once when the parent or the process in SANDLOT_WATCH_PARENT exits, even after `kill -9`. Does
+ * nothing in a process started by hand, which may outlive its shell.
  * @param {() => void} gone
  */
 export function watchParent(gone) {

@@ -5,14 +5,15 @@ import { join } from 'node:path'
 import { watchParent } from './parent.mjs'
 import { root } from './root.mjs'
 
-/** The oldest Node, as [major, minor], that runs TypeScript and has `import.meta.main`. */
+/** The oldest Node version that runs TypeScript and has `import.meta.main`, as [major, minor]. */
 const needed = [24, 2]
 
 /** @type {string | false | undefined} */
 let own
 
 /**
- * Returns the Node in node_modules, or undefined if it cannot run on this system, for example because of musl.
+ * Returns the path of the Node in node_modules, or undefined if that Node cannot run on this system, for
+ * example because the system uses musl.
  * @returns {string | undefined}
  */
 export function findBundledNode() {
@@ -22,7 +23,8 @@ export function findBundledNode() {
 }
 
 /**
- * Returns the Node in node_modules or, if that cannot run, the current one.
+ * Returns the path of the Node in node_modules or, if that Node cannot run on this system, of the current
+ * Node.
  * @throws {Error} a user-facing error if the current Node is too old
  */
 export function projectNode() {
@@ -37,7 +39,7 @@ export function projectNode() {
 }
 
 /**
- * Runs a script with Node in this terminal, forwards signals, and waits for the exit.
+ * Runs a script with Node in this terminal, forwards signals, and waits for the script to exit.
  * @param {string} node
  * @param {string[]} args
  * @param {Record<string, string | undefined>} [environment]

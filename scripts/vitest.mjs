@@ -43,7 +43,7 @@ export async function runVitest(args, { environment = {}, outputPath } = {}) {
     const results = existsSync(summary) ? JSON.parse(readFileSync(summary, 'utf8')) : { files: [], strays: 0 }
     const lines = existsSync(measured) ? readFileSync(measured, 'utf8').trim().split('\n') : []
     if (code !== 0 && countsOf(results).failed === 0) {
-      console.log(`The test run itself failed: vitest exited with ${code}.`)
+      console.log(`The test run itself failed: vitest exited with code ${code}.`)
       results.strays = 1
     }
     return { code, ...results, measured: lines.map((line) => JSON.parse(line)) }
@@ -54,8 +54,9 @@ export async function runVitest(args, { environment = {}, outputPath } = {}) {
 }
 
 /**
- * Returns a folder in memory if possible, because creating a test database takes 130 to 240 ms of CPU time on ext4, but
- * only 27 ms in memory. Ignores TMPDIR, because socket paths are limited to 107 bytes.
+ * Returns a folder for temporary files, in memory if possible. Creating a test database takes 130 to 240 ms
+ * of CPU time on ext4, but only 27 ms in memory. Ignores TMPDIR, because socket paths are limited to 107
+ * bytes.
  */
 function temporaryFolder() {
   const memory = '/dev/shm'
@@ -108,7 +109,7 @@ export function report(run) {
 }
 
 /**
- * Counts tests. Errors outside of tests count as failed.
+ * Counts test results. Errors outside of tests count as failed tests.
  * @param {Pick<Run, 'files' | 'strays'>} run
  */
 export function countsOf({ files, strays }) {
@@ -118,7 +119,7 @@ export function countsOf({ files, strays }) {
 }
 
 /**
- * Reads a command-line option.
+ * Parses the value of a numeric command-line option.
  * @param {string} name
  * @param {string | boolean | undefined} value
  * @param {number} min

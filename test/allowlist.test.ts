@@ -117,7 +117,7 @@ describe('dangerous variables', () => {
     expect(affectsPrograms(name)).toBe(false)
   })
 
-  test('the error for a dangerous variable says how to avoid the variable in a secret or a sandbox', () => {
+  test('the error for a dangerous variable in a secret or a sandbox says how to avoid the variable', () => {
     expect(refuseVariables('secret', { A: 1, LD_PRELOAD: 1 })?.reason).toMatch(
       /^The secret LD_PRELOAD .* name\.$/,
     )

@@ -14,7 +14,7 @@ beforeAll(() => {
 })
 afterAll(() => db.close())
 
-test('a transaction that stays idle fails and releases its locks', async () => {
+test('an idle transaction fails and releases its locks', async () => {
   const lock = 'select pg_advisory_xact_lock(4321)'
   const still = db.transaction(async (queries) => {
     await queries.query('set local idle_in_transaction_session_timeout = 300')

@@ -181,7 +181,7 @@ describe.skipIf(!onDebian)('the server image', () => {
       expect(await ended).toBe(0)
     })
 
-    test('an image command without its required settings names the missing settings and exits with 2', () => {
+    test('an image command without its required settings names the missing settings and exits with status 2', () => {
       const { status, stderr } = spawnSync(process.execPath, [join(files, 'app/sandlot-server.mjs'), 'api'], {
         env: {},
         encoding: 'utf8',

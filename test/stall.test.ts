@@ -17,7 +17,7 @@ describe.concurrent.each(['apis', 'workers'] as const)('stalled %s', (kind) => {
     expect(process.lines.at(-1)!.msg).toContain(`was stalled for ${stallSeconds} s`)
   })
 
-  test('a process that was stopped by SIGSTOP continues after SIGCONT', async () => {
+  test('a process stopped by SIGSTOP continues after SIGCONT', async () => {
     const process = world[kind][1]!
     process.signal('SIGSTOP')
     await sleep((stallSeconds + 2) * 1_000)

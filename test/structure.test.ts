@@ -222,7 +222,7 @@ test('SQL statements are typed and defined in shared/data', () => {
   expect(elsewhere.map(([file]) => file)).toEqual(['migrations/progress.ts'])
 })
 
-test('each table is written to by only one file', () => {
+test('only one file writes to each table', () => {
   const entities = sources.get('shared/data/entities.ts')!
   const tables = [...entities.matchAll(/tableName: '(\w+)'/g)].map(([, table]) => table!)
   // Includes Kysely's builders and SQL templates.

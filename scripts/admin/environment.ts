@@ -30,7 +30,10 @@ export function findPasswordCost(): number {
   return readPasswordCost(process.env)
 }
 
-/** Like findDatabase, for Redis. */
+/**
+ * Returns REDIS_URL from the environment or .env, or the URL of the server that `npm start` runs here.
+ * @throws a user-facing error if neither exists
+ */
 export function findRedis(): string {
   readDotEnv()
   if (process.env.REDIS_URL) return process.env.REDIS_URL
@@ -54,9 +57,9 @@ export function makeKeys(): Report {
 }
 
 /**
- * Derives the keys that API processes use instead of SECRETS_KEY.
- * Without SECRETS_KEY, uses the key that `npm start` generated in this folder.
- * @throws a user-facing error if there is no SECRETS_KEY
+ * Derives the keys that API processes use instead of SECRETS_KEY. If SECRETS_KEY is not set, uses the key
+ * that `npm start` generated in this folder.
+ * @throws a user-facing error if neither key exists
  */
 export function showPublicKey(): Report {
   readDotEnv()

@@ -26,7 +26,10 @@ ${table(
 )}
 `
 
-/** A comment above a group of values describes the group's first value. */
+/**
+ * Returns the chart's values with their descriptions. A comment above a group of values describes the group's
+ * first value.
+ */
 function readValues(text: string): Value[] {
   const all: Value[] = []
   let above: string[] = []
@@ -60,7 +63,10 @@ const withoutEffect =
 const ofSandboxes =
   /^SANDBOX_(DRIVER|NAMESPACE|RUNTIME_CLASS|HOST_USERS|NODE_SELECTOR|TOLERATIONS|AFFINITY|PRIORITY_CLASS|IMAGE_PULL_SECRETS|DNS|NETWORK_POLICIES|LOCAL_\w+|IMAGES?|EGRESS|PIDS|INODES|(CPU|MEMORY|DISK)(_REQUEST)?)$/
 
-/** @param schema the contents of deploy/chart/values.schema.json */
+/**
+ * Returns the chart's values schema with up-to-date settings.
+ * @param schema the contents of deploy/chart/values.schema.json
+ */
 export function withSettings(schema: string): string {
   const { properties = {} } = z.toJSONSchema(Environment, { io: 'input' })
   const lines = Object.entries(properties as Record<string, { enum?: string[] }>)

@@ -2,7 +2,7 @@ import * as z from 'zod'
 import { settingGroups } from '../../shared/platform/settings-schema.ts'
 import { code, table } from './table.ts'
 
-/** JSON Schema of a setting. The page shows `unset` instead of a default. */
+/** JSON Schema of a setting. If `unset` is present, the page shows it in place of the default. */
 interface DescribedSetting {
   description?: string
   default?: unknown

@@ -1,4 +1,7 @@
-/** Gathers the image's files in layers. Those that change least often come first: libraries, Node, the server. */
+/**
+ * Collects the image's files in layers. The layers that change least often come first: libraries, then Node,
+ * then the server.
+ */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { build, stop } from 'esbuild'
@@ -55,7 +58,7 @@ const system: Entry[] = [
   file('etc/nsswitch.conf', 'hosts: files dns\n'),
 ]
 
-/** The Node in node_modules may differ from the Node that runs this script. */
+/** Returns the Node in node_modules, which may differ from the Node that is running this script. */
 function readNode(): { entries: Entry[]; part: Part } {
   const folder = join('node_modules', `node-${process.platform}-${process.arch}`)
   const { name, version, license } = readManifest(folder)

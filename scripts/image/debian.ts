@@ -1,11 +1,11 @@
-/** Reads the shared libraries that Node needs from installed Debian packages. */
+/** Collects the shared libraries that Node needs from the Debian packages installed on this machine. */
 import { existsSync, lstatSync, readFileSync, readlinkSync } from 'node:fs'
 import { findProgram } from '../services/find-program.ts'
 import { run } from '../services/run.ts'
 import type { Part } from './sbom.ts'
 import type { Entry } from './tar.ts'
 
-/** The server needs only the shared libraries in these packages. */
+/** Matches shared libraries, the only files in these packages that the server needs. */
 const library = /^(?:\/usr)?\/lib(?:64)?\/(?:[\w-]+-linux-gnu\/)?[^/]+\.so\.[\d.]+$/
 
 /**
@@ -43,7 +43,10 @@ async function readPackage(name: string): Promise<{ entries: Entry[]; part: Part
   }
 }
 
-/** All GCC packages share one license file, but slim Debian images omit the links to it. */
+/**
+ * Returns the license file of a package. All GCC packages share one license file, but slim Debian images omit
+ * the links to it.
+ */
 function readCopyright(name: string, status: string): Buffer {
   const base = /\bgcc-\d+-base\b/.exec(status) ?? []
   const place = [name, ...base].map((each) => `/usr/share/doc/${each}/copyright`).find(existsSync)
@@ -54,7 +57,10 @@ function readCopyright(name: string, status: string): Buffer {
   return readFileSync(place)
 }
 
-/** In the image, /lib is a link to /usr/lib, as in current Debian releases. */
+/**
+ * Returns a library or link as an entry of the image, in which /lib is a link to /usr/lib as in current
+ * Debian releases.
+ */
 function readLibrary(path: string): Entry {
   const place = path.replace(/^\/(usr\/)?/, 'usr/')
   if (lstatSync(path).isSymbolicLink()) return { path: place, link: readlinkSync(path) }

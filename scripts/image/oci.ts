@@ -4,7 +4,7 @@ import { gzip } from 'node:zlib'
 import { type Entry, makeTar, withFolders } from './tar.ts'
 
 interface ImageOptions {
-  /** For example `localhost/sandlot-server:0.1.0`. */
+  /** Name and tag of the image, such as `localhost/sandlot-server:0.1.0`. */
   name: string
   architecture: string
   created: Date
@@ -17,7 +17,7 @@ const type = (what: string) => `application/vnd.oci.image.${what}`
 const digestOf = (data: Buffer) => `sha256:${createHash('sha256').update(data).digest('hex')}`
 const json = (value: unknown) => Buffer.from(JSON.stringify(value))
 
-/** Returns the archive and the manifest's digest. */
+/** Returns the image as a tar archive in the OCI layout, with the digest of its manifest. */
 export async function makeImage(options: ImageOptions): Promise<{ archive: Buffer; digest: string }> {
   const { name, architecture, created, config } = options
   const layers = await Promise.all(options.layers.map((layer) => makeLayer(layer, created)))

@@ -1,8 +1,11 @@
-/** Generates an SBOM in SPDX 2.3 format, with the production dependencies and all other components. */
+/**
+ * Generates an SPDX 2.3 SBOM of the image: the production npm dependencies, plus the other components, such
+ * as Node and the C library.
+ */
 import { root } from '../root.mjs'
 import { run } from '../services/run.ts'
 
-/** A component that is not a dependency in package.json, such as Node or the C library. */
+/** A component of the image that is not an npm dependency, such as Node or the C library. */
 export interface Part {
   name: string
   version: string

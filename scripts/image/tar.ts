@@ -4,7 +4,7 @@ export interface Entry {
   path: string
   data?: Buffer
   link?: string
-  /** Default: 0755 for folders, 0644 for files. */
+  /** File mode. The default is 0755 for folders and 0644 for files. */
   mode?: number
 }
 
@@ -12,7 +12,7 @@ const block = 512
 const kindOf = ({ data, link }: Entry) => (link !== undefined ? 'SymbolicLink' : data ? 'File' : 'Directory')
 export const modeOf = ({ data, mode }: Entry) => mode ?? (data ? 0o644 : 0o755)
 
-/** Adds the parent folders of all entries. Each folder precedes its content. */
+/** Returns the entries together with all of their parent folders. Each folder precedes its contents. */
 export function withFolders(entries: readonly Entry[]): Entry[] {
   const all = new Map(entries.map((entry) => [entry.path, entry]))
   for (const { path } of entries) {

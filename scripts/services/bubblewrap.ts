@@ -2,7 +2,10 @@ import { existsSync, renameSync, writeFileSync } from 'node:fs'
 import { type DebianProgram, findDebianProgram, installCommand } from './debian-package.ts'
 import { findProgram } from './find-program.ts'
 
-/** Finds `bwrap` on the system or in a Debian package. Otherwise, reports how to install it and returns undefined. */
+/**
+ * Returns the path of `bwrap`, either installed on the system or downloaded in a Debian package. If it is not
+ * available, reports how to install it and returns undefined.
+ */
 export async function findBubblewrap(report: (line: string) => void): Promise<string | undefined> {
   const installed = findProgram('bwrap')
   if (installed !== undefined) return installed
@@ -13,7 +16,10 @@ export async function findBubblewrap(report: (line: string) => void): Promise<st
   return undefined
 }
 
-/** If libraries were downloaded as well, returns the path of a wrapper script that sets LD_LIBRARY_PATH. */
+/**
+ * Returns the path of the program or, if its libraries were downloaded as well, of a wrapper script that sets
+ * LD_LIBRARY_PATH.
+ */
 function runnable({ path, environment }: DebianProgram): string {
   const libraries = environment.LD_LIBRARY_PATH
   if (libraries === undefined) return path

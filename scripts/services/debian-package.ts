@@ -1,4 +1,7 @@
-/** Downloads programs from Debian packages, which apt verifies, into a cache folder. Requires no root access. */
+/**
+ * Downloads Debian packages into a cache folder to use the programs in them. apt verifies the packages, and
+ * no root access is required.
+ */
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, symlinkSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { basename, join } from 'node:path'
@@ -13,14 +16,14 @@ export interface DebianProgram {
 interface WantedPackage {
   package: string
   program: string
-  /** Name to start the program with, if different from the file name. */
+  /** Name under which to start the program, if it differs from the file name. */
   as?: string
   report: (line: string) => void
 }
 
 /**
- * Returns a program from the cache, or downloads its package first.
- * Returns undefined if the system has no apt, or reports the error and returns undefined if the download fails.
+ * Returns a program from the cache, after downloading its package if necessary. Returns undefined if the
+ * system has no apt, or if the download fails, in which case it reports the error.
  */
 export async function findDebianProgram(wanted: WantedPackage): Promise<DebianProgram | undefined> {
   if (['apt-get', 'dpkg', 'dpkg-deb'].some((tool) => findProgram(tool) === undefined)) return undefined
@@ -36,7 +39,7 @@ export async function findDebianProgram(wanted: WantedPackage): Promise<DebianPr
   }
 }
 
-/** Returns the install command of this system's package manager. */
+/** Returns the command that installs a package with this system's package manager. */
 export function installCommand(names: {
   debian: string
   fedora: string
@@ -52,7 +55,10 @@ export function installCommand(names: {
   return `with your system's package manager (the package is called ${names.debian})`
 }
 
-/** Returns the Debian release and architecture, which determine which binaries can run here. */
+/**
+ * Returns the distribution, release and architecture, such as `debian-12-amd64`. They determine which
+ * binaries can run here.
+ */
 async function release(): Promise<string> {
   const architecture = (await run(['dpkg', '--print-architecture'])).trim()
   const system = await run(['sh', '-c', '. /etc/os-release; echo "$ID-$VERSION_ID"'])
@@ -104,7 +110,10 @@ async function downloadWith(options: string[], name: string, work: string): Prom
     .map((file) => join(work, file))
 }
 
-/** As root, apt-get would otherwise switch to a user without access to the cache. */
+/**
+ * Returns an apt-get command that uses `work` as its cache. As root, apt-get would otherwise switch to a user
+ * without access to that folder.
+ */
 function apt(work: string, args: string[]): string[] {
   const options = [`Dir::Cache=${work}`, 'APT::Sandbox::User=', 'Debug::NoLocking=true']
   return ['apt-get', ...options.flatMap((option) => ['-o', option]), ...args]

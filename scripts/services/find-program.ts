@@ -1,7 +1,7 @@
 import { accessSync, constants, statSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
-/** Returns the path of the first of these programs that is on the PATH. */
+/** Returns the path of the first of the named programs that is on the PATH, or undefined if none is. */
 export function findProgram(...names: string[]): string | undefined {
   const folders = (process.env.PATH ?? '').split(delimiter).filter((folder) => folder !== '')
   return names.flatMap((name) => folders.map((folder) => join(folder, name))).find(isExecutable)

@@ -11,12 +11,12 @@ import { run } from './run.ts'
 import type { Service } from './service.ts'
 
 interface PostgresOptions {
-  /** Data folder, which is created on first use. Its parent must already exist. */
+  /** Data folder, created on first use. Its parent folder must already exist. */
   directory: string
   /** Existing folder for the socket, whose path is limited to 107 bytes. */
   socketDir: string
   log: string
-  /** Allows data loss in a power failure, which makes tests faster. */
+  /** Disables fsync, which makes tests faster but can lose data in a power failure. */
   throwaway?: boolean
 }
 
@@ -27,7 +27,7 @@ export function postgresUrl(socketDir: string, database = 'sandlot'): string {
 }
 
 /**
- * Creates the data folder and the database `sandlot` if they do not exist, and returns how to run the server.
+ * Creates the data folder and the `sandlot` database if they do not exist, and returns how to run the server.
  * @throws a user-facing error if the server cannot run on this machine or cannot use the data
  */
 export async function preparePostgres(options: PostgresOptions, watchdog: Watchdog): Promise<Service> {

@@ -7,25 +7,25 @@ import { run } from './run.ts'
 import type { Service } from './service.ts'
 
 export interface RedisOptions {
-  /** Data folder, which is created on first use. Its parent must already exist. */
+  /** Data folder, created on first use. Its parent folder must already exist. */
   directory: string
   /** Existing folder for `redis.sock`, whose path is limited to 107 bytes. */
   socketDir: string
   log: string
 }
 
-/** Oldest supported major version. */
+/** Oldest supported major version of Redis. */
 const oldest = 7
 
 export const redisSocket = (socketDir: string) => join(socketDir, 'redis.sock')
 export const redisUrl = (socketDir: string) => `unix://${encodeURI(redisSocket(socketDir))}`
 
-/** Caches the result of the search, which starts three processes. */
+/** Cached result of the search for Redis, which starts three processes. */
 let found: Promise<DebianProgram> | undefined
 
 /**
- * Finds Redis on this machine or in a Debian package, and returns how to run it on a socket in a private folder.
- * The caller must lock the folder, because a second server could take over the socket.
+ * Finds Redis on this machine or in a Debian package, and returns how to run it on a socket in a private
+ * folder. The caller must lock the folder, because a second server could otherwise take over the socket.
  * @throws a user-facing error with the install command if Redis cannot be found
  */
 export async function prepareRedis(options: RedisOptions, report: (line: string) => void): Promise<Service> {
@@ -79,7 +79,10 @@ async function findServer(report: (line: string) => void): Promise<DebianProgram
   )
 }
 
-/** Returns the major version, or 0 on failure. Both Redis and Valkey print `… server v=7.0.15 …`. */
+/**
+ * Returns the major version of a Redis server, or 0 on failure.
+ * Both Redis and Valkey print `… server v=7.0.15 …`.
+ */
 async function majorVersion(path: string, environment: Record<string, string> = {}): Promise<number> {
   const text = await run([path, '--version'], { environment: { ...process.env, ...environment } }).catch(
     () => '',
@@ -87,7 +90,9 @@ async function majorVersion(path: string, environment: Record<string, string> = 
   return Number(/\bv=(\d+)\./.exec(text)?.[1] ?? 0)
 }
 
-/** Sends a command. Returns the first line of the response, or undefined after 1 s. */
+/**
+ * Sends a Redis command. Returns the first line of the response, or undefined if there is none within 1 s.
+ */
 function ask(socket: string, command: string): Promise<string | undefined> {
   return new Promise((resolve) => {
     const connection = connect(socket)

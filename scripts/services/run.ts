@@ -11,7 +11,7 @@ interface RunOptions {
 
 /**
  * Runs a program and returns its stdout.
- * @throws if the program fails, with the last lines of its output
+ * @throws if the program fails; the message contains the last lines of its output
  */
 export function run(command: string[], options: RunOptions = {}): Promise<string> {
   const [program, ...args] = command

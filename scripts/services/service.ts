@@ -10,7 +10,7 @@ export interface Service {
   command: string[]
   environment?: Record<string, string | undefined>
   log: string
-  /** Shuts the service down gracefully even while clients are connected. */
+  /** Signal that shuts the service down gracefully even while clients are connected. */
   stopSignal: 'SIGINT' | 'SIGTERM'
   /** Returns whether the process accepts connections. */
   isReady(pid: number): Promise<boolean>
@@ -18,15 +18,15 @@ export interface Service {
 
 export interface RunningService {
   pid: number
-  /** Resolves with a description such as `exit code 1` or `SIGKILL`. */
+  /** Resolves when the process exits, with a description such as `exit code 1` or `SIGKILL`. */
   ended: Promise<string>
-  /** Stops the process gracefully, or kills it after 10 s. */
+  /** Stops the process gracefully, and kills it if it is still running after 10 s. */
   stop(): Promise<void>
 }
 
 /**
- * Waits until the service accepts connections.
- * @throws if the process exits or is not ready within 60 s, with the last lines of the log
+ * Starts the service and waits until it accepts connections.
+ * @throws if the process exits or is not ready within 60 s; the message contains the last lines of the log
  */
 export async function startService(service: Service, watchdog: Watchdog): Promise<RunningService> {
   const running = launch(service, watchdog)
@@ -81,7 +81,10 @@ function launch(service: Service, watchdog: Watchdog): RunningService {
   }
 }
 
-/** Sends a signal to a process group. Returns false if the group no longer exists, which signal 0 only checks. */
+/**
+ * Sends a signal to a process group. Returns false if the group no longer exists. Signal 0 only checks
+ * whether the group exists.
+ */
 export function signalGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(-pid, signal)

@@ -13,7 +13,7 @@ export interface Application {
   print: (line: string) => void
 }
 
-/** Milliseconds that a stopped application has to exit before it is killed. */
+/** Milliseconds that an application may take to exit after SIGTERM before it is killed. */
 export const graceMs = 15_000
 
 export async function startApplication(application: Application, watchdog: Watchdog): Promise<KeptProcess> {
@@ -60,7 +60,10 @@ function withoutShell(command: string): string {
   return /^[\w./][^;&|<>()`$]*$/.test(command) ? `exec ${command}` : command
 }
 
-/** @throws if the exit code is not 0 */
+/**
+ * Runs a command until it exits.
+ * @throws if the exit code is not 0
+ */
 export async function runApplication(name: string, application: Application, watchdog: Watchdog) {
   const { ended } = await startApplication(application, watchdog)
   const how = await ended

@@ -2,7 +2,7 @@ import { WrongSettings } from './keep-running.ts'
 
 /**
  * Checks the cluster's setup. An unreachable cluster is not an error, because workers wait for it.
- * @throws {WrongSettings} if the setup is incomplete, with the command to run
+ * @throws {WrongSettings} if the setup is incomplete; the message contains the command to run
  */
 export async function guardCluster(environment: Record<string, string | undefined>): Promise<void> {
   // The worker reports a missing KUBECONFIG.

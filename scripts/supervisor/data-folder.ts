@@ -1,4 +1,7 @@
-/** `.data/` contains all of a clone's data. Only its owner and one stack at a time may use it. */
+/**
+ * Manages `.data/`, which contains all of a clone's data. Only the owner of the folder may use it, and only
+ * one stack at a time.
+ */
 import { createHash } from 'node:crypto'
 import { chmodSync, lstatSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,13 +17,15 @@ export function prepareDataFolder(): string {
     makePrivate(data)
   } catch (error) {
     const { message } = error as Error
-    throw new Error(`Cannot use ${data} (${message}). Run npm start as its owner, or move the folder away.`)
+    throw new Error(
+      `Cannot use ${data} (${message}). Run npm start as the folder's owner, or move the folder away.`,
+    )
   }
   return data
 }
 
 /**
- * Locks the data folder until this process exits, to protect the sockets.
+ * Locks the data folder until this process exits, so that a second stack cannot take over its sockets.
  * @throws a user-facing error if another stack is running
  */
 export function guardDataFolder(data: string) {
@@ -31,7 +36,7 @@ export function guardDataFolder(data: string) {
   )
 }
 
-/** Waits until the watchdog of the previous start has stopped its processes. */
+/** Waits until the watchdog of the previous stack has stopped that stack's processes. */
 export async function waitForWatchdog(data: string): Promise<void> {
   while (lockHolder(join(data, 'watchdog.lock')) !== undefined) await sleep(20)
 }
@@ -64,7 +69,10 @@ export function socketFolder(data: string, watchdog: Watchdog): string {
   return folder
 }
 
-/** @throws if another user created the folder, which is possible in /tmp */
+/**
+ * Creates a folder that only its owner can access.
+ * @throws if the folder belongs to another user, which is possible in /tmp
+ */
 function makePrivate(folder: string) {
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   const found = lstatSync(folder)

@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 export interface KeptProcess {
-  /** Resolves with a description such as `exit code 1` or `SIGKILL`. */
+  /** Resolves when the process exits, with a description such as `exit code 1` or `SIGKILL`. */
   ended: Promise<string>
   stop(): Promise<void>
 }
 
-/** Invalid settings, which a restart would not fix. */
+/** Thrown for invalid settings, which a restart would not fix. */
 export class WrongSettings extends Error {}
 
 export type Stoppable = Pick<KeptProcess, 'stop'>
@@ -14,12 +14,13 @@ export type Stoppable = Pick<KeptProcess, 'stop'>
 /** Delay before the first restart. Each further exit doubles the delay. */
 const initialDelayMs = 500
 const maxDelayMs = 30_000
-/** A process that has run for this long is restarted after the initial delay again. */
+/** How long a process must run before its next restart uses the initial delay again. */
 const healthyAfterMs = 30_000
 
 /**
  * Restarts a process whenever it exits.
- * @param start resolves when the process is running. An error is thrown at the first start, and later only reported.
+ * @param start resolves when the process is running. If the first start fails, its error is thrown; later
+ * errors are only reported.
  * @param onWrongSettings called instead of restarting a process that exited because of invalid settings
  */
 export async function keepRunning(

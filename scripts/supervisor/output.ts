@@ -3,7 +3,10 @@ import { prettyFactory } from 'pino-pretty'
 
 const colors = [36, 33, 32, 35, 34, 31]
 
-/** Returns a line printer for each process. On a terminal, logs are formatted unless NODE_ENV is `production`. */
+/**
+ * Returns a function that creates the line printer for a process. On a terminal, logs are formatted unless
+ * `production` is true.
+ */
 export function openOutput(names: string[], production: boolean) {
   const stream = process.stdout
   const isReadable = stream.isTTY === true && !production

@@ -1,7 +1,10 @@
 import getPort, { portNumbers } from 'get-port'
 import type { StackSettings } from './stack-settings.ts'
 
-/** @returns the `release` command, which runs first, and the command for each kind of process */
+/**
+ * Parses a Procfile.
+ * @returns the `release` command, which must run first, and the command for each kind of process
+ */
 export function parseProcfile(text: string) {
   const entries = text
     .split('\n')
@@ -20,7 +23,7 @@ export function parseProcfile(text: string) {
 type Setting = 'PORT' | 'INTERNAL_PORT' | 'RPC_PORT'
 
 /**
- * Chooses the ports of the Procfile's processes, and reports each default port that is not free.
+ * Chooses ports for the Procfile's processes, and reports each default port that is not free.
  * @returns the processes, named `worker`, or `worker.1`, `worker.2` and so on if there are several
  * @throws a user-facing error if a port set by the user is not free
  */
@@ -65,7 +68,7 @@ export async function planProcesses(
 interface PortNeed {
   setting: Setting
   host: string
-  /** 0 means any free port. */
+  /** Preferred port of the first process. 0 means any free port. */
   first: number
   /** Whether the user has set the port. */
   isSet: boolean

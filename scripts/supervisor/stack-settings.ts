@@ -1,4 +1,4 @@
-/** Reads the settings of `npm start` from flags, the environment and .env. Generates missing keys. */
+/** Reads the settings for `npm start` from flags, the environment and .env. Generates missing keys. */
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { delimiter, dirname, join, resolve } from 'node:path'
@@ -28,7 +28,7 @@ export function readStackSettings(args: string[], dataFolder: string) {
     host: env.HOST || defaults.HOST,
     internalHost: env.INTERNAL_HOST || defaults.INTERNAL_HOST,
     ports: { PORT: port('PORT'), INTERNAL_PORT: port('INTERNAL_PORT'), RPC_PORT: port('RPC_PORT') },
-    /** Processes per Procfile name. Default: one. */
+    /** Number of processes for each name in the Procfile. The default is one. */
     counts: new Map([
       ['worker', whole('WORKERS', values.workers ?? (env.WORKERS || '1'), 100)],
       ['api', whole('APIS', values.apis ?? (env.APIS || '1'), 100)],
@@ -71,7 +71,7 @@ function keepSecret(name: 'JWT_SECRET' | 'SECRETS_KEY', dataFolder: string): str
   return readFileSync(file, 'utf8').trim()
 }
 
-/** Returns the keys of a process as environment variables. Only workers receive KUBECONFIG. */
+/** Returns the environment variables that contain a process's keys. Only workers receive KUBECONFIG. */
 export function keyEnvironment(kind: string, dataFolder: string): Record<string, string | undefined> {
   if (kind !== 'api' && kind !== 'worker') return {}
   const keys = keysFor(kind, {
@@ -82,7 +82,7 @@ export function keyEnvironment(kind: string, dataFolder: string): Record<string,
   return kind === 'worker' ? { ...keys, KUBECONFIG: process.env.KUBECONFIG } : keys
 }
 
-/** Returns the environment of all processes, without keys and ports. */
+/** Returns the environment variables that all processes share. Keys and ports are not included. */
 export function childEnvironment(
   settings: StackSettings,
   { databaseUrl, redisUrl, bwrap }: FoundServices,

@@ -84,7 +84,7 @@ export function startStack(args: string[], report: (line: string) => void): Stac
     return `http://localhost:${api.ports.PORT}`
   }
 
-  /** Starts PostgreSQL and Redis, and finds bubblewrap. Skips each of them that is already configured. */
+  /** Starts PostgreSQL and Redis, and finds bubblewrap. Skips any that are already configured. */
   async function startServices(data: string, given: StackSettings, guard: Watchdog): Promise<FoundServices> {
     const socketDir = socketFolder(data, guard)
     const place = (name: string) => ({

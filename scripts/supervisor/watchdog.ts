@@ -13,11 +13,14 @@ export interface Watchdog {
    */
   guard(kind: 'application' | 'database', pid: number): void
   forget(pid: number): void
-  /** Removes a folder when this process exits, even after a regular stop. */
+  /** Removes a folder when this process exits, even if the watchdog has been dismissed. */
   remove(folder: string): void
-  /** Runs a command after the applications have been killed, and before the databases are stopped. */
+  /**
+   * Runs a command when this process exits, after applications have been killed and before databases are
+   * stopped.
+   */
   afterwards(command: string[]): void
-  /** Prevents the watchdog from stopping processes. It still removes folders. */
+  /** Prevents the watchdog from stopping any processes. Folders are still removed. */
   dismiss(): void
 }
 

@@ -1,9 +1,15 @@
-/** An entry is a command name and the arguments that every call must begin with (docs/allowlist.md). */
+/**
+ * Checks commands against an account's allowlist. An entry is a command name, followed by the arguments that
+ * every call must begin with (docs/allowlist.md).
+ */
 import { affectsPrograms } from './environment-variables.ts'
 
 export type Decision =
   | { allowed: true; entry?: string }
-  /** `needs` is the shortest entry that would allow the command, and `variable` must not be set. */
+  /**
+   * `needs` is the shortest entry that would allow the command. `variable` is the environment variable that
+   * caused the refusal.
+   */
   | { allowed: false; reason: string; needs?: string; variable?: string }
 
 const sources = {
@@ -14,7 +20,7 @@ const sources = {
   }),
   secret: (name: string) => ({
     subject: `The secret ${name}`,
-    remedy: 'Delete it, or give it another name.',
+    remedy: 'Delete the secret, or give it another name.',
   }),
 }
 
@@ -22,8 +28,8 @@ const anyArgument = '*'
 
 /**
  * @param allowlist undefined or null allows every command
- * @param command an argument list, or a string that /bin/sh runs
- * @param env only the names are checked
+ * @param command an argument list, or a string for /bin/sh
+ * @param env environment variables, of which only the names are checked
  */
 export function decide(
   allowlist: readonly string[] | null | undefined,
@@ -35,7 +41,7 @@ export function decide(
   return decision.allowed ? (refuseVariables('request', env) ?? decision) : decision
 }
 
-/** Refuses variables that could make an allowed command run another program. */
+/** Returns a refusal if an environment variable could make an allowed command run another program. */
 export function refuseVariables(
   source: keyof typeof sources,
   env: Readonly<Record<string, unknown>>,
@@ -60,7 +66,10 @@ function decideArgv(allowlist: readonly string[], argv: readonly string[]): Deci
   return { allowed: false, reason, ...(canBeWord(name) ? { needs: name } : {}) }
 }
 
-/** A shell string can run any command, so an entry must permit a shell with an arbitrary script. */
+/**
+ * Decides whether a shell string is allowed. The string can run any command, so an entry must permit a shell
+ * with an arbitrary script.
+ */
 function decideShellString(allowlist: readonly string[]): Decision {
   const entry = allowlist.find((entry) => {
     const [name = '', ...rest] = wordsOf(entry)
@@ -109,7 +118,10 @@ const runners = namesOf(
     'sudo doas su runuser setpriv chroot unshare nsenter flock strace ltrace gdb parallel entr ssh rsync ' +
     'make gmake cmake ninja just npx pnpx bunx systemd-run start-stop-daemon run-parts ld.so',
 )
-/** Their options can run other commands, and an entry cannot exclude options that follow its own words. */
+/**
+ * Programs whose options can run other commands. An allowlist entry cannot exclude options that follow its
+ * own words.
+ */
 const runnersByOptions = namesOf(
   'tar zip sed vi vim nvim ex ed emacs nano less more man gcc cc c++ sqlite3 psql mysql openssl tcpdump sort split',
 )

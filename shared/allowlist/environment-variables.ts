@@ -33,13 +33,16 @@ const names = new Set(
   RCLONE_CONFIG AWS_CONFIG_FILE AWS_SHARED_CREDENTIALS_FILE BOTO_CONFIG CLOUDSDK_PYTHON MYSQL_HOME SCREENRC`),
 )
 
-/** Exceptions that contain only data, such as a name, a password or an output style. */
+/** Exceptions: variables that contain only data, such as a name, a password or an output style. */
 const harmless = new RegExp(
   '^(NODE_ENV|GIT_(AUTHOR|COMMITTER)_(NAME|EMAIL|DATE)|CARGO_TERM_COLOR|RUSTUP_TERM_COLOR|' +
     'PYTHON(UNBUFFERED|HASHSEED|DONTWRITEBYTECODE|UTF8|IOENCODING))$|_(TOKEN|PASSWORD|PASSPHRASE|SECRET|KEY)$',
 )
 
-/** Names are case-sensitive, except for npm's variables. */
+/**
+ * Returns whether an environment variable can change which code a command runs. Names are case-sensitive,
+ * except for npm's variables.
+ */
 export function affectsPrograms(name: string): boolean {
   if (/^npm_(config|package)_/i.test(name) || names.has(name)) return true
   return families.some((family) => name.startsWith(family)) && !harmless.test(name)

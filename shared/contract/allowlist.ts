@@ -4,7 +4,7 @@ import { ExecRequest } from './exec.ts'
 import { limits } from './limits.ts'
 import { characters } from './texts.ts'
 
-/** Whitespace is normalized to single spaces. `*` matches any single argument. */
+/** An allowlist entry. Whitespace is normalized to single spaces, and `*` matches any single argument. */
 const Entry = characters(z.string(), 0, limits.allowlist.characters)
   .regex(/\S/, 'must name a command')
   .regex(/^(?:\t|[^\p{C}\p{Zl}\p{Zp}])*$/u, 'must be a single line without control characters')

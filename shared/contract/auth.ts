@@ -5,7 +5,10 @@ import { characters } from './texts.ts'
 
 export const normaliseEmail = (text: string) => text.trim().toLowerCase()
 
-/** Large enough for the longest address and password, even if JSON escapes every character. */
+/**
+ * Maximum body size of requests with a password. Large enough for the longest email address and password,
+ * even if every character is escaped in JSON.
+ */
 const bodyBytes = 16 * 1024
 
 const address = z.regexes.email.source.slice(1, -1)
@@ -19,7 +22,10 @@ const Email = z
 
 const { min, max } = limits.passwordCharacters
 const Password = characters(z.string(), min, max)
-/** May be shorter than a new password, because the minimum may have been lower when the password was set. */
+/**
+ * An account's current password. It may be shorter than the minimum for new passwords, which may have been
+ * lower when it was set.
+ */
 const PresentPassword = characters(z.string(), 0, max)
 
 const AccountSummary = z.object({ id: z.string(), email: z.string(), created_at: Time })

@@ -13,7 +13,9 @@ export const EntityTags = z
 const range = '\\s*(?:\\d+-\\d*|-\\d+)\\s*'
 const bytesUnit = '[Bb][Yy][Tt][Ee][Ss]='
 
-/** RFC 9110 requires servers to ignore a range in an unknown unit, so any such range is accepted. */
+/**
+ * A `Range` header. A range in an unknown unit is accepted, because RFC 9110 requires servers to ignore it.
+ */
 export const Range = z
   .string()
   .regex(
@@ -22,7 +24,10 @@ export const Range = z
   )
   .optional()
 
-/** To replace a known file, a client sends the file's SHA-256 hash in `If-Match` instead. */
+/**
+ * An `If-None-Match` header that permits only creating a new file. To replace a known file, a client sends
+ * the file's SHA-256 hash in `If-Match` instead.
+ */
 export const OnlyNew = z
   .enum(['*'], {
     error:
@@ -32,7 +37,10 @@ export const OnlyNew = z
 
 export type Tags = '*' | string[]
 
-/** @param isWeak whether to include weak tags, which can match in `If-None-Match` but never in `If-Match` */
+/**
+ * Returns the entity tags in a header.
+ * @param isWeak whether to include weak tags, which can match in `If-None-Match` but never in `If-Match`
+ */
 export function readTags(header: string | undefined, isWeak: boolean): Tags | undefined {
   if (header === undefined) return undefined
   if (header === '*') return '*'

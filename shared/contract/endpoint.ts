@@ -1,6 +1,6 @@
 /**
- * Declares the route of each endpoint and the schemas of its request and response. A schema limits the length
- * of a string before any check that takes more than linear time (test/hostile/texts.test.ts).
+ * Types for declaring the route of each endpoint and the schemas of its request and response. A schema limits
+ * the length of a string before any check that takes more than linear time (test/hostile/texts.test.ts).
  */
 import * as z from 'zod'
 import type { ErrorCode } from './errors.ts'
@@ -8,9 +8,11 @@ import { whole } from './texts.ts'
 
 export type Credential = 'none' | 'token' | 'key'
 /**
- * The rate limit bucket of a request, one for each account or, without authentication, each client address.
- * Each API process counts `reads` and `changes` separately, so these buckets do not need Redis. A login also
- * takes a token from the bucket of its email address (`login_account`).
+ * The rate limit bucket from which a request takes a token. There is one bucket per account, or one per
+ * client address for unauthenticated requests. A login also takes a token from the bucket of its email
+ * address (`login_account`).
+ *
+ * Each API process has its own `reads` and `changes` buckets, so these buckets do not need Redis.
  */
 export type Bucket =
   | 'sandbox_ops'
@@ -69,7 +71,7 @@ interface Declared {
   /** Schema of the request headers that the route reads, with lower-case names. */
   headers?: z.ZodObject
   reply?: z.ZodType
-  /** The request body is a stream of bytes of any length instead of JSON. */
+  /** Whether the request body is a stream of bytes of any length instead of JSON. */
   rawBody?: true
   /** Media type of a response that is not JSON, or `websocket`. */
   rawReply?: 'application/octet-stream' | 'text/event-stream' | 'text/html' | 'websocket'
@@ -77,13 +79,16 @@ interface Declared {
   alsoReply?: 'text/event-stream'
   /** A second success status, such as 202 if processing continues in the background. */
   alsoStatus?: 202
-  /** The status is 200 if the resource already exists. */
+  /** Whether the response has status 200 if the resource already exists. */
   alsoFound?: true
-  /** The response with the status `alsoStatus` has no body. */
+  /** Whether the response with the status `alsoStatus` has no body. */
   alsoEmpty?: true
-  /** Descriptions of errors whose body is defined by another protocol, not a problem document. */
+  /**
+   * Descriptions, by status, of errors whose body follows another protocol instead of being a problem
+   * document.
+   */
   refusals?: Readonly<Record<number, string>>
-  /** Error codes of this route, in addition to those that all routes share (api/http/responses.ts). */
+  /** Error codes of this route, in addition to the codes shared by all routes (api/http/responses.ts). */
   errors?: readonly ErrorCode[]
 }
 
@@ -110,9 +115,9 @@ export const family = <const All extends Record<string, Declared & WithScope & W
     ]),
   ) as { [Name in keyof All]: All[Name] & Pick<Endpoint, 'status' | 'repeat' | 'errors'> & { name: Name } }
 
-/** Routes that read the account's data. */
+/** Credential, scope and rate limit bucket of routes that read the account's data. */
 export const reading = { credential: 'key', scope: 'run', bucket: 'reads' } as const
-/** Routes that change the account's policies. */
+/** Credential, scope and rate limit bucket of routes that change the account's policies. */
 export const changing = { credential: 'key', scope: 'full', bucket: 'changes' } as const
 
 export type Input<T> = T extends z.ZodType ? z.output<T> : undefined
@@ -121,7 +126,9 @@ export type ClientInput<T> = T extends z.ZodType ? z.input<T> : undefined
 /** A timestamp in responses, as returned by `toISOString`. */
 export const Time = z.iso.datetime({ precision: 3 }).describe('An RFC 3339 timestamp in UTC')
 
-/** A timestamp in requests. PostgreSQL and RFC 3339 can represent these years in every time zone. */
+/**
+ * A timestamp in requests, limited to years that PostgreSQL and RFC 3339 can represent in every time zone.
+ */
 export const Moment = z.iso
   .datetime({ offset: true })
   .regex(/:\d\d:/, 'must contain seconds')

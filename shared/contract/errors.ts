@@ -1,4 +1,7 @@
-/** The client loads this file to map codes to exit statuses, so the file imports no schemas. */
+/**
+ * The error codes of the API. The client loads this file to map codes to exit statuses, so the file must not
+ * import schemas.
+ */
 
 export const errors = {
   invalid_request: { status: 400, title: 'Invalid request' },

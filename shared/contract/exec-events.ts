@@ -14,7 +14,7 @@ export type ExecEvent = { id: string } & (
   | { event: 'exit'; data: ExecOutcome }
 )
 
-/** Why a command was killed: no client was connected during its grace period. */
+/** Reason reported for a command that was killed because no client was connected during its grace period. */
 export const clientDisconnected = 'its client disconnected'
 
 /** The first byte of a binary WebSocket frame, which identifies the stream of the remaining bytes. */
@@ -22,7 +22,10 @@ export const frameStreams = { stdout: 1, stderr: 2 } as const
 
 export const eventIdOf = ({ stdout, stderr }: OutputOffset): string => `${stdout}-${stderr}`
 
-/** A missing or malformed event id stands for the start of the output. */
+/**
+ * Returns the output offset that an event ID contains. A missing or malformed ID stands for the start of the
+ * output.
+ */
 export function offsetOf(eventId: string | undefined): OutputOffset {
   const [, stdout = 0, stderr = 0] = /^(\d+)-(\d+)$/.exec(eventId ?? '') ?? []
   return { stdout: Number(stdout), stderr: Number(stderr) }

@@ -8,7 +8,7 @@ import { aboutFile, hasName, isNamed, isNamedOnce, located, named, notBoth, oneN
 import { base64Pattern, Content, characters, isBase64, Text, whole } from './texts.ts'
 
 const NamesBase64 = z.record(z.string(), z.string()).optional()
-/** The worker repeats these checks for each alternative of expanded braces. */
+/** A glob pattern. The worker repeats these checks for each alternative after it expands braces. */
 const Glob = characters(Text, 0, limits.globCharacters)
   .regex(/^(?!\/)/, 'must be relative to `path`')
   .regex(/^(?!([\s\S]*\/)?\.\.(\/|$))/, 'must not contain `..`; set `path` to the directory to search')
@@ -83,7 +83,7 @@ const ListedEntry = FileEntry.extend({
 }).meta({ id: 'ListedEntry' })
 export type ListedEntry = z.infer<typeof ListedEntry>
 
-/** JSON Schema for: `content` must be base64 if `encoding` is `base64`. */
+/** JSON Schema rule: if `encoding` is `base64`, `content` must be base64. */
 const contentInBase64 = {
   if: { properties: { encoding: { const: 'base64' } }, required: ['encoding'] },
   // biome-ignore lint/suspicious/noThenProperty: JSON Schema's word
@@ -183,7 +183,7 @@ export const files = family({
     errors: readErrors,
   },
   watchFiles: {
-    summary: 'Stream the changes below a path as events: start, created, changed, removed and end',
+    summary: 'Stream the changes under a path as events: start, created, changed, removed and end',
     method: 'GET',
     path: '/v1/sandboxes/:id/files/watch',
     example: { query: { path: 'src', depth: '32' }, client: 'sandlot files watch src --depth 32' },
@@ -226,7 +226,7 @@ export const files = family({
     errors: readErrors,
   },
   grepFiles: {
-    summary: 'Find matching lines in the files below a path, sorted by path and line number',
+    summary: 'Find matching lines in the files under a path, sorted by path and line number',
     method: 'GET',
     path: '/v1/sandboxes/:id/files/grep',
     example: { query: { pattern: 'TODO|FIXME', path: 'src' }, client: "sandlot files grep 'TODO|FIXME' src" },

@@ -8,7 +8,10 @@ export const grepSyntax =
 
 type GrepPattern = { posix: string } | { refused: string }
 
-/** If the pattern is refused, returns the predicate of an error message: `has "(?=", which is lookaround`. */
+/**
+ * Returns the translation of a pattern or, if the pattern is refused, the predicate of an error message, such
+ * as `has "(?=", which is lookaround`.
+ */
 export function translateGrepPattern(pattern: string): GrepPattern {
   try {
     return { posix: translate(pattern) }
@@ -28,7 +31,10 @@ const controls: Record<string, string> = { t: '\t', r: '\r', f: '\f', v: '\v', a
 
 const controlsInBrackets: Record<string, string> = { ...controls, n: '\n', b: '\b' }
 
-/** Each line is matched separately, so `\A` and `\Z` match the start and end of a line. */
+/**
+ * Escapes that match a position. Each line is matched separately, so `\A` and `\Z` match the start and end of
+ * a line.
+ */
 const anchors: Record<string, string> = { b: '\\b', B: '\\B', '<': '\\<', '>': '\\>', A: '^', Z: '$', z: '$' }
 
 const special = /[.[\\()*+?{|^$]/
@@ -75,7 +81,10 @@ function translate(pattern: string): string {
   return posix
 }
 
-/** Any opening becomes `(`. Group numbers do not matter, because backreferences are refused. */
+/**
+ * Returns the length of a group's opening, such as `(?:`. Every opening is translated to `(`. Group numbers
+ * do not matter, because backreferences are refused.
+ */
 function groupLength(ahead: string): number {
   const opening = /^\(\?(?::|P?<\w+>|'\w+')/.exec(ahead)?.[0]
   if (opening) return opening.length
@@ -129,7 +138,9 @@ interface CharacterSet {
   negatedClasses: string[]
 }
 
-/** Unlike in POSIX, a backslash inside brackets is an escape character. */
+/**
+ * Translates a bracket expression. Unlike in POSIX, a backslash inside the brackets is an escape character.
+ */
 function readSet(pattern: string, start: number): { posix: string; end: number } {
   const isNegated = pattern[start + 1] === '^'
   const set: CharacterSet = { isNegated, ranges: [], classes: [], negatedClasses: [] }
@@ -195,8 +206,8 @@ function writeSet({ isNegated, ranges, classes, negatedClasses }: CharacterSet):
 }
 
 /**
- * Places special characters where they are literal: `]` first, and `[`, `^` and `-` last. Omits newlines,
- * which grep would treat as pattern separators.
+ * Writes the members of a bracket expression. Places special characters where they are literal: `]` first,
+ * and `[`, `^` and `-` last. Omits newlines, which grep would treat as pattern separators.
  */
 function writeMembers(ranges: [number, number][], classes: string[]): string {
   const specials = new Set<string>()

@@ -10,7 +10,9 @@ export const limits = {
   keptBytes: 8 * 1024 * 1024,
   /** Maximum size of the retained output of all commands of a sandbox. Older output is dropped. */
   keptBytesOfSandbox: 16 * 1024 * 1024,
-  /** Maximum size of the output that a connected reader has not read. At this limit, the command blocks. */
+  /**
+   * Maximum size of the output that a connected reader has not yet read. At this limit, the command blocks.
+   */
   unreadBytes: 4 * 1024 * 1024,
   /** How long a foreground command keeps running after its client has disconnected. */
   graceMs: { default: 2_000, max: 24 * 60 * 60 * 1000 },
@@ -18,19 +20,25 @@ export const limits = {
   viewBytes: 1024 * 1024,
   /** Maximum size of a file for files/edit, both before and after the edit. */
   editBytes: 16 * 1024 * 1024,
-  /** Argv and environment together. Linux accepts 2 MiB, including the sandbox's environment and secrets. */
+  /**
+   * Maximum total size of a command's arguments and environment. Linux accepts 2 MiB, including the sandbox's
+   * environment and secrets.
+   */
   argumentsBytes: 1024 * 1024 - 64 * 1024,
-  /** One argument or environment variable. Linux does not accept longer strings. */
+  /** Maximum size of an argument or environment variable. Linux does not accept longer strings. */
   argumentBytes: 128 * 1024 - 1,
   /** Timeout of a command if the request contains no `timeout_ms`. */
   execTimeoutMs: 60_000,
   /** Limits for files/ls, glob and grep responses. `bytes` is the size of the JSON. */
   listed: { depth: 32, entries: 10_000, paths: 10_000, matches: 1_000, bytes: 4 * 1024 * 1024 },
-  /** Also applies to all brace alternatives together. Matching the slowest path takes less than 0.1 s. */
+  /**
+   * Maximum length of a glob, and of all its brace alternatives together. Within this limit, even the slowest
+   * match of a path takes less than 0.1 s.
+   */
   globCharacters: 1024,
   /**
-   * Maximum number of watches in a sandbox on each worker. The limits of `listed` apply to each watch, and
-   * its `bytes` to the names and times of the entries.
+   * Maximum number of watches per sandbox on each worker. The limits of `listed` also apply to each watch,
+   * where `bytes` is the size of the names and times of the entries.
    */
   watches: 8,
   /** Maximum length of a line in a files/grep response. Longer lines are truncated. */
@@ -43,7 +51,7 @@ export const limits = {
   messageBytes: 64 * 1024,
   /** Maximum size of a WebSocket text frame. Longer text frames are ignored. */
   textFrameBytes: 200,
-  /** Minimum size of a secret that is redacted in output. Shorter values would match by chance. */
+  /** Minimum size of a secret that is redacted in output. Shorter values could match by chance. */
   blankedBytes: 8,
   secretBytes: 32 * 1024,
   /** Maximum total size of the names and values of an account's secrets. */
@@ -53,7 +61,7 @@ export const limits = {
   apiKeys: 100,
   /** How long a replaced API key remains valid. */
   overlapSeconds: { default: 60 * 60, max: 7 * 24 * 60 * 60 },
-  /** The length of an entry includes its spaces. */
+  /** Maximum number of allowlist entries, and maximum length of each entry, including spaces. */
   allowlist: { entries: 200, characters: 200 },
   /** Maximum total size of the names and values in a sandbox's metadata. */
   metadataBytes: 4 * 1024,
@@ -64,7 +72,7 @@ export const limits = {
   /** Maximum number of messages in a request to /v1/mcp. One `tools/list` response is 10 KB long. */
   mcpMessages: 10,
   passwordCharacters: { min: 10, max: 1024 },
-  /** Maximum length before normalization. */
+  /** Maximum length of an email address before normalization. */
   emailCharacters: 254,
   /** How long a create request waits for its sandbox before the API responds with 202. */
   createWaitMs: 30_000,

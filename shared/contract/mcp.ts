@@ -20,7 +20,7 @@ export const toolLimits = {
 
 /** Timing for resuming a tool call whose stream has broken. */
 export const resumption = {
-  /** How long the command keeps running without its client. */
+  /** How long a command keeps running after its client has disconnected. */
   graceMs: 10_000,
   /** Delay after which the client should reconnect. */
   retryMs: 1_000,
@@ -30,7 +30,7 @@ const Message = z.looseObject({ jsonrpc: z.literal('2.0') })
 
 export interface Tool {
   title: string
-  /** The model reads this text to decide whether to call the tool. */
+  /** Description that the model reads to decide whether to call the tool. */
   description: string
   endpoint: Endpoint
   readOnly: boolean
@@ -45,7 +45,7 @@ export interface Tool {
   required?: readonly string[]
   /** Descriptions of inputs that have fewer features in the tool than in the route. */
   inputs?: Record<string, string>
-  /** Override the route's defaults. */
+  /** Default values that override the route's defaults. */
   defaults?: Record<string, unknown>
   always?: Record<string, unknown>
 }
@@ -166,7 +166,8 @@ export const tools = {
   },
   whoami: {
     title: 'Account and limits',
-    description: 'Show the account, its sandbox-hours used this month, and its concurrent session limit.',
+    description:
+      'Show the account, the sandbox-hours it has used this month, and its limit on concurrent sessions.',
     endpoint: account.getAccount,
     ...reads,
   },
@@ -185,7 +186,10 @@ const ofSession = {
     ),
 }
 
-/** The encoded data of the call (api/mcp/ticket.ts), and the number of the event. */
+/**
+ * Matches the ID of an MCP event: the encoded data of the call (api/mcp/ticket.ts), followed by the number of
+ * the event.
+ */
 export const mcpEventId = /^([\w-]{1,4000})\.(\d{1,9})$/
 
 export const mcp = family({

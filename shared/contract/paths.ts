@@ -1,4 +1,4 @@
-/** Schemas of paths in requests and replies. A path is text, or base64 if it is not UTF-8. */
+/** Schemas for paths in requests and replies. A path is text, or base64 if it is not UTF-8. */
 import * as z from 'zod'
 import { bytes, pathBytes, Text, withMaxBytes } from './texts.ts'
 
@@ -8,7 +8,10 @@ const noNul = '(?!A[A-P]|.[AQgw][A-D]|..[AEIMQUYcgkosw048]A)'
 const letter = '[A-Za-z0-9+/]'
 const three = `${noNul}${letter}{4}`
 const longest = Math.floor(pathBytes / 3)
-/** A path that is not UTF-8, which JSON cannot represent. Replies contain it in addition to `path`. */
+/**
+ * A path that is not UTF-8, encoded in base64 because JSON cannot represent it. Replies contain this field in
+ * addition to `path`.
+ */
 export const PathBase64 = z
   .string()
   .min(4)
@@ -26,7 +29,10 @@ export const PathBase64 = z
   })
 export const named = { path: Path.optional(), path_base64: PathBase64.optional() }
 export const isNamed = { oneOf: [{ required: ['path'] }, { required: ['path_base64'] }] }
-/** `allOf` wraps the rule, because client generators treat a top-level `oneOf` as alternative body types. */
+/**
+ * JSON Schema rule: exactly one of `path` and `path_base64` is required. `allOf` wraps the rule, because
+ * client generators treat a top-level `oneOf` as alternative body types.
+ */
 export const hasName = { allOf: [isNamed] }
 export const isNamedOnce = { not: { required: ['path', 'path_base64'] } }
 const oneName = ({ path, path_base64 }: Record<string, unknown>) =>

@@ -1,4 +1,7 @@
-/** What the client needs to send a request without loading schemas. `npm run docs` generates this table. */
+/**
+ * The API's routes, so that the client can send requests without loading schemas. `npm run docs` generates
+ * this table.
+ */
 import type { Endpoint } from './endpoint.ts'
 import type { EndpointName, endpoints } from './index.ts'
 

@@ -1,14 +1,14 @@
 /** Reads and writes server-sent events. Each event has exactly one line of data. */
 import { createParser, type EventSourceMessage } from 'eventsource-parser'
 
-/** JSON leaves NEL, LS and PS unescaped, which some readers treat as line terminators. */
+/** Escapes NEL, LS and PS, which JSON leaves unescaped but some readers treat as line terminators. */
 export const inOneLine = (json: string): string =>
   json.replaceAll('\u0085', '\\u0085').replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029')
 
 export const formatEvent = (id: string, name: string, data: object): string =>
   `id: ${id}\nevent: ${name}\ndata: ${inOneLine(JSON.stringify(data))}\n\n`
 
-/** JSON escapes newlines, so this sequence occurs nowhere else in the stream. */
+/** The end of each event. JSON escapes newlines, so this sequence occurs nowhere else in the stream. */
 export const eventTerminator = '\n\n'
 
 export const hasEvent = (events: Buffer, name: string): boolean => events.includes(`\nevent: ${name}\n`)

@@ -5,13 +5,16 @@ import { limits } from './limits.ts'
 /** Well-formed Unicode text. Encoding a lone surrogate in UTF-8 would replace it with another character. */
 export const Content = z.string().refine((text) => text.isWellFormed(), 'must be well-formed Unicode')
 
-/** NUL is escaped, because the API description publishes the pattern. */
+/** Pattern for text without NUL. NUL is escaped, because the API description publishes the pattern. */
 export const withoutNul = '^[^\\u0000]*$'
 
 /** Text without NUL, which arguments, environment variables and PostgreSQL strings cannot contain. */
 export const Text = Content.regex(new RegExp(withoutNul), 'must not contain NUL')
 
-/** Counts code points, like JSON Schema. JavaScript's `length` counts some of them twice. */
+/**
+ * Limits the length of a string in code points, as JSON Schema does. JavaScript's `length` counts some code
+ * points twice.
+ */
 export const characters = (text: z.ZodString, min: number, max: number) =>
   text
     .superRefine((given, { addIssue }) => {
@@ -26,7 +29,7 @@ export const characters = (text: z.ZodString, min: number, max: number) =>
 /** Describes a limit in bytes, which JSON Schema cannot express. */
 export const withMaxBytes = (bytes: number) => ({ 'x-max-bytes': bytes })
 
-/** Limits the size in UTF-8 bytes, and so also the number of characters. */
+/** Limits the size of a string in UTF-8 bytes, and therefore also its number of characters. */
 export const bytes = (text: z.ZodString, min: number, max: number) =>
   (min > 0 ? text.min(min) : text)
     .refine((given) => Buffer.byteLength(given) <= max, `must have at most ${max} bytes`)
@@ -37,10 +40,13 @@ export const Name = characters(Text, 0, 100).regex(/\S/, 'must not be empty').me
 
 export const pathBytes = 4096
 
-/** Copying a field named `__proto__` would change the prototype of the target object. */
+/**
+ * Refuses the name `__proto__`. Copying a field with this name would change the prototype of the target
+ * object.
+ */
 export const fieldName = (name: z.ZodString) => name.regex(/^(?!__proto__$)/, 'must have a different name')
 
-/** Counts UTF-8 bytes, and a terminating NUL for each string. */
+/** Returns the total size of strings in UTF-8 bytes, including a terminating NUL for each string. */
 export const bytesOf = (texts: readonly string[]): number =>
   texts.reduce((sum, text) => sum + Buffer.byteLength(text) + 1, 0)
 
@@ -63,11 +69,14 @@ export const Environment = z
 
 export const base64Pattern = '^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$'
 
-/** The pattern would overflow the stack on a string of several megabytes. */
+/**
+ * Returns whether a string is base64. Matching {@link base64Pattern} would overflow the stack on a string of
+ * several megabytes.
+ */
 export const isBase64 = (text: string): boolean =>
   text.length % 4 === 0 && !/[^A-Za-z0-9+/]/.test(text.replace(/={1,2}$/, ''))
 
-/** Refuses all notations except decimal digits. */
+/** Schema for a whole number. A string is accepted only if it consists of decimal digits. */
 export const whole = (min: number, max: number = Number.MAX_SAFE_INTEGER) =>
   z.preprocess(
     (given) => (typeof given === 'string' && /^\d{1,16}$/.test(given) ? Number(given) : given),

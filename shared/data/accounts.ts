@@ -1,4 +1,4 @@
-/** The `account` table. Only this file writes to it. */
+/** Statements for the `account` table. Only this file writes to the table. */
 import { sql } from 'kysely'
 import type { Queries, Transactions } from './database.ts'
 import type { AccountRow } from './entities.ts'
@@ -102,7 +102,7 @@ const setPassword = first<PasswordChange & { addresses: string }>()(
 )
 
 /**
- * Also ends all of the account's sessions.
+ * Changes the account's password and ends all of its sessions.
  * @returns undefined, without changing anything, if the session that made the request has already ended
  */
 export const changePassword = (db: Queries, { address, ...change }: PasswordChange & { address: string }) =>
@@ -119,7 +119,9 @@ const resetHash = done<{ id: string; hash: Buffer }>()('reset password', (db, { 
     .where('id', '=', id),
 )
 
-/** Also ends all of the account's sessions and forgets the IP addresses of earlier logins. */
+/**
+ * Resets the account's password, ends all of its sessions, and forgets the IP addresses of earlier logins.
+ */
 export const resetPassword = (db: Queries, id: string, hash: Buffer) => resetHash(db, { id, hash })
 
 const replaceHash = done<{ id: string; former: Buffer; hash: Buffer }>()(
@@ -135,7 +137,10 @@ const replaceHash = done<{ id: string; former: Buffer; hash: Buffer }>()(
 export const replacePasswordHash = (db: Queries, { id, password_hash }: AuthenticatedAccount, hash: Buffer) =>
   replaceHash(db, { id, former: password_hash, hash })
 
-/** Logins from remembered IP addresses have a separate rate limit. */
+/**
+ * Maximum number of IP addresses remembered per account. Logins from these addresses have a separate rate
+ * limit.
+ */
 const maxAddresses = 8
 
 const putAddressFirst = done<{ id: string; hash: Buffer; address: string }>()(
@@ -157,7 +162,7 @@ const putAddressFirst = done<{ id: string; hash: Buffer; address: string }>()(
       .where('password_hash', '=', hash),
 )
 
-/** Does nothing if the password has changed since the login. */
+/** Remembers the IP address of a login. Does nothing if the password has changed since the login. */
 export const rememberAddress = (
   db: Queries,
   { id, password_hash: hash }: AuthenticatedAccount,
@@ -179,7 +184,9 @@ const endAll = done<{ id: string }>()('end all sessions', (db, { id }) =>
 
 export const revokeAllSessions = (db: Queries, id: string) => endAll(db, { id })
 
-/** Returns false if the session that made the request has already ended. */
+/**
+ * Ends all of the account's sessions. Returns false if the session that made the request has already ended.
+ */
 export const revokeSessions = hasRow<{ id: string; generation: Generation }>()(
   'end own sessions',
   (db, { id, generation }) =>
@@ -201,7 +208,7 @@ const setAllowlist = hasRow<{ id: string; commands: string | null }>()(
       .returning('id'),
 )
 
-/** @param commands null allows every command */
+/** @param commands the allowed commands; null allows every command */
 export const writeAllowlist = (db: Queries, id: string, commands: string[] | null) =>
   setAllowlist(db, { id, commands: commands && JSON.stringify(commands) })
 
@@ -252,7 +259,7 @@ const suspendOne = done<{ id: string; isDeleted: boolean }>()('suspend account',
     .where('id', '=', id),
 )
 
-/** Does not end the account's sandboxes, unlike `suspend` in suspend.ts. */
+/** Marks an account as suspended. Unlike `suspend` in suspend.ts, does not end the account's sandboxes. */
 export const markSuspended = (db: Queries, id: string, isDeleted: boolean) =>
   suspendOne(db, { id, isDeleted })
 
@@ -277,8 +284,9 @@ const passwordCosts = rows<{ costAt: number }>()(
 )
 
 /**
- * Counts the accounts for each cost, or returns one row with a null cost if there are none.
- * @param costAt index of the byte that contains the cost, within a hash
+ * Counts the accounts for each cost of a password hash, or returns one row with a null cost if there are no
+ * accounts.
+ * @param costAt index of the byte in a hash that contains the cost
  */
 export const countPasswordCosts = (db: Queries, costAt: number) => passwordCosts(db, { costAt })
 

@@ -1,4 +1,4 @@
-/** The `api_key` table. Only this file writes to it. */
+/** Statements for the `api_key` table. Only this file writes to the table. */
 import { expressionBuilder, sql } from 'kysely'
 import type { Scope } from '../contract/endpoint.ts'
 import type { Queries } from './database.ts'
@@ -17,7 +17,7 @@ const isLive = key.and([
   key.or([key('expires_at', 'is', null), key('expires_at', '>', now)]),
 ])
 
-/** Null if the key was created without an expiry. */
+/** Original lifetime of a key. Null if the key was created without an expiry. */
 const firstLifetime = sql<string | null>`case when is_replaced then lifetime else expires_at - created_at end`
 
 const byHash = first<{ hash: Buffer }>()('api key by hash', (db, { hash }) =>
@@ -50,7 +50,7 @@ const used = done<{ ids: string[] }>()('api keys were used', (db, { ids }) =>
     ),
 )
 
-/** Updates each key's row at most once a minute. */
+/** Records that API keys were used, at most once a minute for each key. */
 export const markUsed = (db: Queries, ids: string[]) => used(db, { ids })
 
 interface MadeKey {
@@ -63,7 +63,7 @@ interface MadeKey {
   expires: Date | null
 }
 
-/** Returns undefined if the requested expiry has already passed. */
+/** Inserts an API key. Returns undefined if the requested expiry has already passed. */
 export const insertApiKey = first<MadeKey>()('insert api key', (db, made) =>
   db
     .insertInto('api_key')

@@ -14,5 +14,8 @@ export interface DatabaseClock {
   readAt: number
 }
 
-/** Returns an extrapolated time, which is never ahead of PostgreSQL. */
+/**
+ * Returns PostgreSQL's current time in milliseconds, extrapolated from an earlier reading. It is never ahead
+ * of PostgreSQL's clock.
+ */
 export const readOf = ({ ms, readAt }: DatabaseClock): number => ms + performance.now() - readAt

@@ -1,4 +1,4 @@
-/** The `command_refusal` table. Only this file writes to it. */
+/** Statements for the `command_refusal` table. Only this file writes to the table. */
 import { sql } from 'kysely'
 import { limits } from '../contract/limits.ts'
 import type { Queries } from './database.ts'
@@ -29,7 +29,7 @@ const ofAccount = rows<{ accountId: string }>()('refused commands', (db, { accou
     .orderBy('command_refusal.day', 'desc'),
 )
 
-/** Newest day first. Days have the format 2026-11-24. */
+/** Returns how many commands were refused on each day, newest day first. Days have the format 2026-11-24. */
 export const readRefusedCommands = (
   db: Queries,
   accountId: string,

@@ -1,6 +1,6 @@
 /**
- * The ORM creates the pool and runs migrations. Statements run directly on the pool, because the ORM's entity
- * manager takes longer than a query.
+ * Connects to PostgreSQL. The ORM creates the connection pool and runs migrations. Statements run directly on
+ * the pool, because the ORM's entity manager takes longer than a query.
  */
 import { MikroORM, type PostgreSqlConnection } from '@mikro-orm/postgresql'
 import { parse } from 'pg-connection-string'
@@ -22,7 +22,7 @@ export interface Transactions extends Queries {
 
 export interface Database extends Transactions {
   /**
-   * Returns a handle for statements that may wait for a row lock of an account. A locked row does not delay
+   * Returns a handle for statements that may wait for a lock on an account's row. A locked row does not delay
    * other accounts, because each account can use only a few connections through its handle.
    */
   share(accountId: string): Transactions
@@ -34,16 +34,16 @@ interface DatabaseTimeouts {
   /** Maximum time to open a connection, or to wait for a free one in the pool. */
   connection: number
   answer: number
-  /** PostgreSQL cancels a longer statement. */
+  /** Maximum duration of a statement, after which PostgreSQL cancels it. */
   statement: number
   lock: number
-  /** PostgreSQL closes a connection that pauses for longer within a transaction. */
+  /** Maximum pause within a transaction, after which PostgreSQL closes the connection. */
   idle: number
 }
 
 /**
- * `statement` is shorter than `answer`, so PostgreSQL cancels a statement before the client reports it as
- * failed. `idle` releases the locks of a process that freezes in a transaction.
+ * The default timeouts. `statement` is shorter than `answer`, so that PostgreSQL cancels a statement before
+ * the client reports it as failed. `idle` releases the locks of a process that freezes in a transaction.
  */
 export const requestTimeouts: DatabaseTimeouts = {
   connection: 5_000,
@@ -60,7 +60,10 @@ function numbered(sql: string): string {
   return sql.replaceAll('?', () => `$${++count}`)
 }
 
-/** Connections are opened on demand, so queries succeed again after an outage. */
+/**
+ * Returns a handle for the database. Connections are opened on demand, so queries succeed again after an
+ * outage.
+ */
 export function openDatabase(url: string, { connections = 10, timeouts = requestTimeouts } = {}): Database {
   const orm = makeOrm(url, { pool: { min: 0, max: connections } }, timeouts)
   const connection = orm.em.getConnection() as PostgreSqlConnection
@@ -116,8 +119,8 @@ async function transact<T>(
 }
 
 /**
- * Whether a connection can be used after an error. Only errors from PostgreSQL itself permit this, except
- * 25006: connections to a demoted primary remain read-only.
+ * Returns whether a connection remains usable after an error. Only an error from PostgreSQL itself allows
+ * this, except 25006, because a connection to a demoted primary remains read-only.
  */
 const leavesUsable = (error: unknown): boolean =>
   error instanceof Error && 'severity' in error && (error as { code?: string }).code !== '25006'

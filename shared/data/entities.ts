@@ -20,7 +20,7 @@ const Account = defineEntity({
     deleted_at: p.datetime(3).nullable(),
     session_generation: p.integer().default(0),
     login_addresses: p.json<string[]>().defaultRaw(`'[]'`),
-    /** Null allows every command. */
+    /** The commands that the account may run. Null allows every command. */
     allowlist: p.json<string[]>().nullable(),
     /** A limit that an operator set for this account. Null means that the service's setting applies. */
     concurrent_limit: p.integer().nullable(),
@@ -70,7 +70,7 @@ const Exec = defineEntity({
     id: p.text().primary(),
     sandbox_id: p.text(),
     worker_id: p.text(),
-    /** The leader of the command's process group: in a slot, the slot's shell. */
+    /** PID of the leader of the command's process group. In a slot, the leader is the slot's shell. */
     pid: p.integer().nullable(),
     idempotency_key: p.text().nullable(),
     request_hash: p.blob().$type<Buffer>().nullable(),
@@ -78,7 +78,7 @@ const Exec = defineEntity({
     background: p.boolean(),
     tty: p.boolean(),
     status: p.text().$type<ExecResult['status']>().default('running'),
-    /** The process of the command itself, stored with the exit status. */
+    /** PID of the command itself, stored together with the exit status. */
     command_pid: p.integer().nullable(),
     exit_code: p.integer().nullable(),
     signal: p.text().nullable(),
@@ -89,7 +89,7 @@ const Exec = defineEntity({
     truncated: p.boolean().default(false),
     started_at: p.datetime(3),
     duration_ms: p.double().$type<number>().nullable(),
-    /** Whether processes of a lost command may remain. The reconciler kills these processes. */
+    /** Whether processes of a lost command may still be running. The reconciler kills these processes. */
     is_left: p.boolean().default(false),
   },
 })
@@ -129,7 +129,7 @@ export const Sandbox = defineEntity({
     image: p.text(),
     metadata: p.json<Record<string, string>>().defaultRaw(`'{}'`),
     sealed_env: p.blob().$type<Buffer>().nullable(),
-    /** Keyed hash of the environment. Null if there is none. */
+    /** Keyed hash of the sandbox's environment variables. Null if there are none. */
     env_hash: p.blob().$type<Buffer>().nullable(),
     created_at: p.datetime(3),
     expires_at: p.datetime(3),
@@ -155,7 +155,7 @@ export const Sandbox = defineEntity({
 })
 export type SandboxRow = RowOf<typeof Sandbox>
 
-/** One row for each entry of a sandbox's metadata. A trigger of the table `sandbox` writes the rows. */
+/** One row for each entry of a sandbox's metadata. A trigger on the `sandbox` table writes the rows. */
 const SandboxLabel = defineEntity({
   name: 'SandboxLabel',
   tableName: 'sandbox_label',
@@ -202,7 +202,7 @@ const WarmPod = defineEntity({
     fingerprint: p.text(),
     born_at: p.datetime(3),
     ends_at: p.datetime(3),
-    /** Null while the pod is starting, as is `uid`. */
+    /** Null while the pod is starting, like `uid`. */
     ready_at: p.datetime(3).nullable(),
     uid: p.text().nullable(),
   },

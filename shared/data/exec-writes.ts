@@ -1,4 +1,4 @@
-/** All statements that modify the table `exec`. */
+/** All statements that modify the `exec` table. */
 import { type RawBuilder, sql } from 'kysely'
 import type { Queries } from './database.ts'
 import { type ExecEnding, noWorker, type ShownExec, shownColumns, workerLost } from './execs.ts'
@@ -15,7 +15,10 @@ interface StartedExec {
   sealedCommand: Buffer
   background: boolean
   tty: boolean
-  /** PostgreSQL time, in milliseconds since the Unix epoch, after which the insert does nothing. */
+  /**
+   * Deadline for the insert by PostgreSQL's clock, in milliseconds since the Unix epoch. A later insert does
+   * nothing.
+   */
   endsMs: number
 }
 
@@ -29,17 +32,29 @@ const insertBy = (commitMode: RawBuilder<unknown>, it: StartedExec) => sql<{ id:
   on conflict do nothing
   returning id`
 
-/** Commits before the WAL is flushed. A PostgreSQL crash can then lose the most recent commits. */
+/**
+ * Makes the transaction commit before the WAL is flushed. A PostgreSQL crash can then lose the most recent
+ * commits.
+ */
 const quick = sql`select set_config('synchronous_commit', 'off', true)`
 
-/** Without an Idempotency-Key. A command whose row is lost in a PostgreSQL crash is not listed. */
+/**
+ * Inserts a command without an Idempotency-Key. If a PostgreSQL crash loses the row, the command is no longer
+ * listed.
+ */
 const insert = hasRow<StartedExec>()('command starts', (_, it) => insertBy(quick, it))
-/** With an Idempotency-Key. The row survives a crash, so a retry does not run the command again. */
+/**
+ * Inserts a command with an Idempotency-Key. The row survives a crash, so a retry does not run the command
+ * again.
+ */
 const insertWithKey = hasRow<StartedExec>()('command with a key starts', (_, it) =>
   insertBy(sql`select 1`, it),
 )
 
-/** Returns false if a row with this ID or Idempotency-Key exists, or if `endsMs` has passed. */
+/**
+ * Records the start of a command. Returns false if a row with this ID or Idempotency-Key exists, or if
+ * `endsMs` has passed.
+ */
 export const insertExec = (db: Queries, started: StartedExec) =>
   (started.idempotencyKey === null ? insert : insertWithKey)(db, started)
 
@@ -52,7 +67,10 @@ interface Ended extends ExecEnding {
   duration_ms: number
 }
 
-/** The exit status survives a PostgreSQL crash only if the command has an Idempotency-Key. */
+/**
+ * Writes a command's exit status, which survives a PostgreSQL crash only if the command has an
+ * Idempotency-Key.
+ */
 const endBy = (it: Ended, condition: RawBuilder<unknown>) => sql<{ id: string }>`
   with commit_mode as (
     select set_config('synchronous_commit',
@@ -67,13 +85,17 @@ const endBy = (it: Ended, condition: RawBuilder<unknown>) => sql<{ id: string }>
    where id = ${it.id} and status = 'running' ${condition}
   returning id`
 
-/** In a destroyed sandbox, every command counts as killed. */
-/** Returns false if the row already has an exit status, or if the sandbox is destroyed. */
+/**
+ * Writes a command's exit status. Returns false if the row already has one, or if the sandbox is destroyed.
+ * In a destroyed sandbox, every command counts as killed.
+ */
 export const writeExit = hasRow<Ended>()('command ends', (_, it) =>
   endBy(it, sql`and not exists (select from sandbox where id = sandbox_id and destroyed_at is not null)`),
 )
 
-/** Returns false if the row already has an exit status. */
+/**
+ * Writes a command's exit status even if the sandbox is destroyed. Returns false if the row already has one.
+ */
 export const writeExitUnconditionally = hasRow<Ended>()('command ends in any sandbox', (_, it) =>
   endBy(it, sql``),
 )
@@ -88,7 +110,7 @@ const settle = first<{ id: string; isLost: boolean }>()('command has ended', (db
 
 /**
  * Records that a worker no longer runs a command, and returns the exit status stored in the row.
- * @param isLost whether processes of the command may remain; if not, `is_left` is cleared
+ * @param isLost whether processes of the command may still be running; if not, `is_left` is cleared
  */
 export const confirmExited = (db: Queries, id: string, isLost: boolean) => settle(db, { id, isLost })
 
@@ -96,7 +118,9 @@ const pid = done<{ id: string; pid: number }>()('pid of command', (db, { id, pid
   db.updateTable('exec').set({ pid }).where('id', '=', id),
 )
 
-/** For a command in a terminal or a replacement slot, whose PID was not known at the insert. */
+/**
+ * Records the PID of a command in a terminal or a replacement slot, which was not yet known at the insert.
+ */
 export const recordPid = (db: Queries, id: string, of: number) => pid(db, { id, pid: of })
 
 interface LostExec {
@@ -109,7 +133,10 @@ interface LostExec {
   durationMs: number
 }
 
-/** Does nothing if the worker's row exists. Otherwise, the worker can no longer start the command. */
+/**
+ * Inserts a command as lost, so that its worker can no longer start it. Does nothing if the worker has
+ * already inserted the command.
+ */
 export const insertLostExec = done<LostExec>()('command is lost', (db, it) =>
   db
     .insertInto('exec')
@@ -138,8 +165,8 @@ const durationMs = sql`greatest(0, round(1000 * extract(epoch from
   least(${now}, (select ${endedAt} from sandbox where id = exec.sandbox_id)) - exec.started_at)))`
 
 /**
- * Ends a command whose exit status is unknown: `killed` if its sandbox is destroyed, otherwise `lost`. A row
- * lock on the sandbox prevents a concurrent destroy.
+ * Ends a command whose exit status is unknown. The status becomes `killed` if the sandbox is destroyed, or
+ * `lost` otherwise. A row lock on the sandbox prevents a concurrent destroy.
  */
 const endUnknown = ({ id, sandboxId }: UnknownEnd, more: RawBuilder<unknown>) => sql<ShownExec>`
   with its_sandbox as (select ${endedAt} as destroyed_at, ${endReason} as destroy_reason from sandbox where id = ${sandboxId} for share)
@@ -162,7 +189,7 @@ const lose = first<UnknownEnd & { stdout: number; stderr: number }>()(
 )
 
 /**
- * The reconciler kills any remaining processes.
+ * Marks a command of an unresponsive worker as lost. The reconciler kills any remaining processes.
  * @param printed number of output bytes that the client received
  * @returns undefined if the command has no row or already has an exit status
  */
@@ -184,7 +211,8 @@ const withdraw = only<{ ids: string[] }>()(
 )
 
 /**
- * Deletes commands that did not run, with their Idempotency-Keys, except those already reported as `lost`.
+ * Deletes commands that did not run, together with their Idempotency-Keys, excluding any already reported as
+ * `lost`.
  * @returns PostgreSQL's time when the deletion started, in milliseconds since the Unix epoch
  */
 export const takeBackExecs = async (db: Queries, ids: string[]) => (await withdraw(db, { ids })).clock_ms

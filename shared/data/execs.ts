@@ -1,4 +1,4 @@
-/** Queries that read the table `exec`. Only `exec-writes.ts` writes to the table. */
+/** Queries that read the `exec` table. Only `exec-writes.ts` writes to the table. */
 import { type NotNull, sql } from 'kysely'
 import { posixWord } from '../contract/shell-words.ts'
 import type { Queries } from './database.ts'
@@ -57,7 +57,10 @@ const destroyReason = first<{ id: string }>()('end of sandbox of running command
     .where('destroyed_at', 'is not', null),
 )
 
-/** Returns undefined if the sandbox is not destroyed or the command is not running. */
+/**
+ * Returns why the sandbox of a running command was destroyed. Returns undefined if the sandbox is not
+ * destroyed or the command is not running.
+ */
 export const findDestroyReasonOfExec = (db: Queries, id: string) => destroyReason(db, { id })
 
 export const findExecByKey = first<{ sandboxId: string; key: string | null }>()(
@@ -114,7 +117,7 @@ const missing = rows<{ live: string }>()('missing workers', (db, { live }) => {
     .union(workers.where('is_left', '=', sql.lit(true)).where('pid', 'is', null))
 })
 
-/** Returns workers that are not in `live` but have commands that may still be running. */
+/** Returns the IDs of workers that are not in `live` but have commands that may still be running. */
 export async function findMissingWorkers(db: Queries, live: string[]): Promise<string[]> {
   return (await missing(db, { live: JSON.stringify(live) })).map(({ worker_id }) => worker_id)
 }
@@ -145,7 +148,10 @@ const orphans = rows<OrphanPage & { gone: string }>()('orphans', (db, { gone, af
     .limit(limit),
 )
 
-/** The reconciler kills the processes of these commands. */
+/**
+ * Returns commands that were running on a worker in `gone`, and lost commands that may still have processes.
+ * The reconciler kills these processes.
+ */
 export const findOrphans = (db: Queries, gone: string[], page: OrphanPage) =>
   orphans(db, { gone: JSON.stringify(gone), ...page })
 export type Orphan = Awaited<ReturnType<typeof findOrphans>>[number]

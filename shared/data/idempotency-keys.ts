@@ -1,4 +1,7 @@
-/** The `idempotency_key` table, for requests that create sandboxes. Only this file writes to the table. */
+/**
+ * Statements for the `idempotency_key` table, which stores the keys of requests that create sandboxes. Only
+ * this file writes to the table.
+ */
 import { sql } from 'kysely'
 import { limits } from '../contract/limits.ts'
 import { now, nowOnce } from './sql.ts'
@@ -23,7 +26,7 @@ interface NewIdempotencyKey {
   at: Date
 }
 
-/** Overwrites an expired entry with the same key. */
+/** Stores an Idempotency-Key. Overwrites an expired entry with the same key. */
 export const rememberIdempotencyKey = done<NewIdempotencyKey>()(
   'remember idempotency key',
   (db, { accountId, key, hash, sandboxId, at }) =>

@@ -1,11 +1,14 @@
 import { randomInt, randomUUID } from 'node:crypto'
 import { encodeTime, ulid as freshUlid, monotonicFactory } from 'ulid'
 
-/** `randomInt` caches random bytes. By default, `ulid` generates each one, which takes 80 µs per ID. */
+/**
+ * Random number generator for IDs. `randomInt` caches random bytes. The default generator of `ulid` does not,
+ * and takes 80 µs per ID.
+ */
 const random = () => randomInt(32) / 32
 const ulid = monotonicFactory(random)
 
-/** IDs are lowercase, because pod names are. */
+/** Returns a new ID. IDs are lowercase, because pod names must be. */
 const idOf = (prefix: string) => `${prefix}_${ulid().toLowerCase()}`
 
 export const newAccountId = () => idOf('acc')
@@ -17,14 +20,20 @@ export const newExecId = () => idOf('exec')
 export const newRequestId = () => `req_${randomUUID()}`
 export const newWorkerId = () => idOf('wrk')
 
-/** A 409 on create or a 404 on delete therefore means that an earlier attempt has succeeded. */
+/**
+ * Derives the name of a sandbox's pod from the sandbox ID. A 409 on create or a 404 on delete therefore means
+ * that an earlier attempt succeeded.
+ */
 export const podName = (sandboxId: string): string => sandboxId.replace('_', '-')
 
-/** The suffix that determines the slot owner (shared/rpc/worker-registry.ts). */
+/** Returns the suffix of an ID or pod name that determines the slot owner (shared/rpc/worker-registry.ts). */
 export const hashKeyOf = (id: string) => id.slice(-hashKeyLength)
 const hashKeyLength = 4
 
-/** The ID ends with the warm pod's hash key, so that the pod's slots stay with the same worker. */
+/**
+ * Returns a new sandbox ID. It ends with the warm pod's hash key, so that the pod's slots stay with the same
+ * worker.
+ */
 export const newSandboxIdLike = (podName: string) =>
   // Monotonic ULIDs from the same millisecond would differ only in the characters that are replaced here.
   `sbx_${freshUlid(undefined, random).toLowerCase().slice(0, -hashKeyLength)}${hashKeyOf(podName)}`
@@ -32,9 +41,12 @@ export const newSandboxIdLike = (podName: string) =>
 /** Sorts after the IDs of all sandboxes. */
 export const lastSandboxId = 'sbx_z'
 
-/** Maximum difference between the clocks of PostgreSQL and of an API process, on which IDs are based. */
+/**
+ * Maximum difference between PostgreSQL's clock and the clock of an API process, which determines the time in
+ * an ID.
+ */
 const maxClockSkewMs = 3_600_000
 
-/** Sorts before the ID of every sandbox created at or after an RFC 3339 time. */
+/** Returns an ID that sorts before the ID of every sandbox created at or after an RFC 3339 time. */
 export const sandboxIdBefore = (time: string): string =>
   `sbx_${encodeTime(Date.parse(time) - maxClockSkewMs).toLowerCase()}`

@@ -4,10 +4,13 @@ import { done, first, hasRow } from './statement.ts'
 
 const only = first()('installation', (db) => db.selectFrom('installation').select('id'))
 
-/** Returns undefined before the first migration. */
+/** Returns the ID of the installation, or undefined before the first migration. */
 export const readInstallation = async (db: Queries) => (await only(db))?.id
 
-/** Tests change the clock of `sandlot_now()`, which must not affect the reconciler's interval. */
+/**
+ * PostgreSQL's real time. Tests change the clock of `sandlot_now()`, which must not affect the reconciler's
+ * interval.
+ */
 const realNow = sql<Date>`clock_timestamp()`
 
 const take = hasRow<{ seconds: number }>()('claim reconciler pass', (db, { seconds }) =>
@@ -23,7 +26,10 @@ const take = hasRow<{ seconds: number }>()('claim reconciler pass', (db, { secon
     .returning('id'),
 )
 
-/** Returns false if a worker started a pass within the last `seconds`, so that only one worker does. */
+/**
+ * Claims the next pass of the reconciler. Returns false if a worker started a pass within the last `seconds`,
+ * so that only one worker runs it.
+ */
 export const claimReconcilePass = (db: Queries, seconds: number) => take(db, { seconds })
 
 /** Checks the connection without using tables, so that it also works before the first migration. */

@@ -10,6 +10,6 @@ const lock = only<{ number: number }>()(
   (_, { number }) => sql<{ locked: boolean }>`select pg_try_advisory_xact_lock(${number}::bigint) as locked`,
 )
 
-/** Holds the lock until the transaction ends. Returns false if another transaction holds it. */
+/** Acquires a lock until the transaction ends. Returns false if another transaction holds it. */
 export const tryLock = async (transaction: Queries, name: keyof typeof advisoryLocks) =>
   (await lock(transaction, { number: advisoryLocks[name] })).locked

@@ -70,9 +70,9 @@ const owned = only<{ name: string; uid: string | null }>()(
 )
 
 /**
- * Whether the warm pool or an active sandbox owns a pod. A single statement reads both tables, so a
+ * Returns whether the warm pool or an active sandbox owns a pod. A single statement reads both tables, so a
  * concurrent claim cannot hide the pod.
- * @param pod without a UID, every pod with this name matches
+ * @param pod if it has no UID, every pod with its name matches
  */
 export async function isPodOwned(db: Queries, { name, uid }: { name: string; uid?: string | undefined }) {
   return (await owned(db, { name, uid: uid ?? null })).owned
@@ -90,7 +90,8 @@ const busiest = rows<{ oldest: string; memoryMs: number; rushMs: number }>()(
 )
 
 /**
- * Returns, for each image, the highest number of sandboxes created within an interval of `rushMs`.
+ * Returns, for each image, the highest number of sandboxes created within an interval of `rushMs` during the
+ * last `memoryMs` milliseconds.
  * @param of.oldest an ID older than `memoryMs`, so that the query can use the primary key
  */
 export async function findBusiest(

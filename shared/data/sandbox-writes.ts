@@ -1,5 +1,5 @@
 /**
- * All statements that modify the table `sandbox`. Only workers change the pod state, and their changes have
+ * All statements that modify the `sandbox` table. Only workers change the pod state, and their changes have
  * no effect on a destroyed sandbox.
  */
 import { type RawBuilder, sql } from 'kysely'
@@ -24,7 +24,7 @@ interface NewSandbox {
   maxExpiresAt: Date
   idleTimeoutSeconds: number | null
   podName: string
-  /** Null if a new pod must be created. */
+  /** UID of the claimed warm pod. Null if a new pod must be created. */
   podUid: string | null
   podSince: Date | null
 }
@@ -48,8 +48,8 @@ export const insertSandbox = done<NewSandbox>()(
 )
 
 /**
- * `expires_at` if the sandbox has expired, otherwise the current time. The end is never before the start,
- * even if PostgreSQL's clock was set back.
+ * When a sandbox ends: `expires_at` if the sandbox has expired, otherwise the current time. The end is never
+ * before the start, even if PostgreSQL's clock was set back.
  */
 const endedNow = sql<Date>`greatest(least(${now}, expires_at), coalesce(ready_at, created_at))`
 
@@ -75,8 +75,9 @@ const end = first<{ id: string; reason: DestroyReason; detail: string | null }>(
 
 /**
  * Destroys a sandbox, so that it no longer counts against the quota. The caller must delete the pod. If the
- * sandbox is not ready yet, the reason `pod_failed` becomes `start_failed`. If it is ready, `start_failed`
- * does nothing. If it has expired, the reason is `expired`, which clients may already have seen.
+ * sandbox is not ready yet, the reason `pod_failed` becomes `start_failed`. A ready sandbox is not destroyed
+ * for the reason `start_failed`. If the sandbox has expired, the reason becomes `expired`, which clients may
+ * already have seen.
  * @returns the row if this call destroyed the sandbox
  */
 export const markDestroyed = (db: Queries, id: string, reason: DestroyReason, detail: string | null = null) =>
@@ -93,7 +94,7 @@ const endOverdue = first<{ id: string }>()('end overdue sandbox', (db, { id }) =
 )
 
 /**
- * Destroys an expired sandbox. The sandbox may have been extended since the caller read it.
+ * Destroys a sandbox if it has expired. It may have been extended since the caller read its row.
  * @returns the row if this call destroyed the sandbox
  */
 export const markOverdue = (db: Queries, id: string) => endOverdue(db, { id })
@@ -111,8 +112,8 @@ const endIdle = first<{ id: string }>()('end idle sandbox', (db, { id }) =>
 )
 
 /**
- * Destroys an idle sandbox. A request that uses the sandbox writes to the same row ({@link recordUse}), so
- * only one of the two takes effect.
+ * Destroys a sandbox if it is idle. A request that uses the sandbox writes to the same row ({@link
+ * recordUse}), so only one of the two writes takes effect.
  * @returns the row if this call destroyed the sandbox
  */
 export const markIdle = (db: Queries, id: string) => endIdle(db, { id })
@@ -126,7 +127,7 @@ const use = hasRow<{ id: string }>()('sandbox is used', (db, { id }) =>
     .returning('id'),
 )
 
-/** Returns false if the sandbox is destroyed. */
+/** Records that a request is using the sandbox. Returns false if the sandbox is destroyed. */
 export const recordUse = (db: Queries, id: string) => use(db, { id })
 
 const activity = done<{ ids: string[] }>()('sandboxes are in use', (db, { ids }) =>
@@ -147,24 +148,28 @@ const activity = done<{ ids: string[] }>()('sandboxes are in use', (db, { ids })
     .whereRef('sandbox.id', '=', 'due.id'),
 )
 
-/** Skips rows that another transaction has locked, until the next interval. */
+/**
+ * Records that sandboxes are in use. Rows that another transaction has locked are skipped until the next
+ * interval.
+ */
 export const recordActivity = (db: Queries, ids: string[]) => activity(db, { ids })
 
 interface SandboxChanges {
   isNamed: boolean
   name: string | null
-  /** JSON. Null leaves the metadata unchanged. */
+  /** New metadata as JSON. Null leaves the metadata unchanged. */
   metadata: string | null
-  /** From now. Null leaves the TTL unchanged. */
+  /** New TTL, counted from now. Null leaves the TTL unchanged. */
   ttlSeconds: number | null
   isIdleTimeoutSet: boolean
   idleTimeoutSeconds: number | null
-  /** Counted from the sandbox's creation. */
+  /** Maximum lifetime, counted from the sandbox's creation. */
   maxSeconds: number
 }
 
 /**
- * The clock is read after the row is locked, so a concurrent change and expiry never both take effect.
+ * Changes an active sandbox. The clock is read after the row is locked, so a change and a concurrent expiry
+ * never both take effect.
  * @returns undefined if the account has no active sandbox with this ID
  */
 export const updateSandboxRow = first<SandboxChanges & { id: string; accountId: string }>()(
@@ -218,7 +223,7 @@ const endAllExpired = rows<{ accountId: string }>()('end expired sandboxes', (db
     .returning('id'),
 )
 
-/** Returns the IDs of the sandboxes that have expired. */
+/** Destroys the account's expired sandboxes, and returns their IDs. */
 export async function expireSandboxes(db: Queries, accountId: string): Promise<string[]> {
   return (await endAllExpired(db, { accountId })).map(({ id }) => id)
 }
@@ -244,7 +249,10 @@ const adopt = hasRow<OnePod>()('adopt pod', (db, { id, podUid }) =>
     .returning('id'),
 )
 
-/** @returns false if the sandbox is destroyed, or is ready in a different pod */
+/**
+ * Records the UID of a sandbox's pod.
+ * @returns false if the sandbox is destroyed, or is ready in a different pod
+ */
 export const adoptPod = (db: Queries, id: string, podUid: string) => adopt(db, { id, podUid })
 
 const ready = first<OnePod>()('sandbox is ready', (db, { id, podUid }) =>
@@ -261,7 +269,10 @@ const ready = first<OnePod>()('sandbox is ready', (db, { id, podUid }) =>
     .returning(sandboxColumns),
 )
 
-/** Starts billing. Returns undefined if the sandbox is destroyed, has expired or has a different pod. */
+/**
+ * Marks a sandbox as ready, which starts billing. Returns undefined if the sandbox is destroyed, has expired
+ * or has a different pod.
+ */
 export const markReady = (db: Queries, id: string, podUid: string) => ready(db, { id, podUid })
 
 const assigned = done<{ id: string }>()('warm pod is assigned', (db, { id }) =>
@@ -284,7 +295,10 @@ const used = hasRow<OnePod>()('warm pod is used', (db, { id, podUid }) =>
     .returning('id'),
 )
 
-/** If a used pod dies, its sandbox ends. Returns false if the sandbox has another pod or none. */
+/**
+ * Marks a claimed warm pod as used: if the pod dies, its sandbox ends. Returns false if the sandbox has
+ * another pod or none.
+ */
 export const markUsed = (db: Queries, id: string, podUid: string) => used(db, { id, podUid })
 
 const drop = hasRow<OnePod & { newName: string }>()('drop warm pod', (db, { id, podUid, newName }) =>
@@ -308,8 +322,8 @@ const drop = hasRow<OnePod & { newName: string }>()('drop warm pod', (db, { id, 
 )
 
 /**
- * Detaches an unused warm pod, so that its sandbox starts again in a new pod. Clients have already seen the
- * time in the first pod, so it remains billed.
+ * Detaches an unused warm pod, so that its sandbox starts again in a new pod. The time in the first pod
+ * remains billed, because clients have already seen it.
  * @returns false if the pod was used or already detached, or if the sandbox is destroyed
  */
 export const dropWarmPod = (db: Queries, id: string, podUid: string) =>
@@ -326,7 +340,7 @@ const reaped = done<{ id: string }>()('pod is gone', (db, { id }) =>
 
 export const markReaped = (db: Queries, id: string) => reaped(db, { id })
 
-/** Applies to destroyed sandboxes with IDs before `before`. */
+/** Deletes the metadata of destroyed sandboxes whose IDs sort before `before`. IDs sort by creation time. */
 export const forgetMetadata = done<{ before: string; limit: number }>()(
   'forget metadata',
   (db, { before, limit }) =>
@@ -345,11 +359,17 @@ export const forgetMetadata = done<{ before: string; limit: number }>()(
       ),
 )
 
-/** Returns the columns from which the outer statement computes the usage. */
+/**
+ * Returns SQL that deletes sandboxes. It returns the columns from which the outer statement computes the
+ * usage.
+ */
 export const deleteSandboxes = (ids: string[]) => sql`(
   delete from sandbox where id = any(${ids}::text[])
   returning account_id, ready_at, destroyed_at, expires_at, first_ready_at, first_ended_at)`
 
-/** @param ids subquery that returns the IDs of the accounts that the outer statement deletes */
+/**
+ * Returns SQL that deletes all sandboxes of accounts.
+ * @param ids subquery that returns the IDs of the accounts that the outer statement deletes
+ */
 export const deleteSandboxesOf = (ids: RawBuilder<unknown>) =>
   sql<Record<string, never>>`(delete from sandbox where account_id in (${ids}))`

@@ -1,5 +1,5 @@
 /**
- * Reads the table `sandbox`. `sandbox-pods.ts` contains the queries that only workers use, and
+ * Reads the `sandbox` table. `sandbox-pods.ts` contains the queries that only workers use, and
  * `sandbox-writes.ts` the statements that modify the table.
  */
 import { type RawBuilder, sql } from 'kysely'
@@ -12,7 +12,10 @@ import { type Builder, first, hasRow, rows } from './statement.ts'
 
 export type { SandboxRow }
 
-/** Statements list all columns, because a prepared `select *` fails after a migration. */
+/**
+ * All columns of the `sandbox` table. Statements list them, because a prepared `select *` fails after a
+ * migration.
+ */
 export const sandboxColumns = Object.keys(Sandbox.meta.properties) as (keyof Tables['sandbox'])[]
 
 export const envSealContext = (sandboxId: string) => `sandbox-env ${sandboxId}`
@@ -22,13 +25,13 @@ export const podOf = (sandbox: Pick<SandboxRow, 'pod_name' | 'pod_uid'>) => ({
   uid: sandbox.pod_uid ?? undefined,
 })
 
-/** The sandbox's pod ends at this time. */
+/** Returns the latest time to which a sandbox can be extended. The sandbox's pod ends at this time. */
 export const maxExpiryOf = ({
   max_expires_at,
   expires_at,
 }: Pick<SandboxRow, 'max_expires_at' | 'expires_at'>): Date => max_expires_at ?? expires_at
 
-/** When the sandbox's current pod was requested. */
+/** Returns when the sandbox's current pod was requested. */
 export const startOf = ({ claim, pod_since, created_at }: SandboxRow): Date =>
   claim === 'replaced' && pod_since ? pod_since : created_at
 
@@ -55,7 +58,7 @@ const active = rows<{ accountId: string }>()('active sandboxes', (db, { accountI
     .orderBy('expires_at'),
 )
 
-/** Ordered by expiry. */
+/** Returns the account's sandboxes that have not been destroyed, ordered by expiry. */
 export const findActive = (db: Queries, accountId: string) => active(db, { accountId })
 
 /** Locks an active sandbox's row until the transaction ends, so that the sandbox cannot be destroyed. */
@@ -76,8 +79,8 @@ const everSince = sql<Date>`'-infinity'::timestamptz`
 const clockNow = sql<Date>`clock.now`
 
 /**
- * Columns that the API returns unchanged. The pod and the environment, which can be large, are excluded.
- * `max_expires_at` limits how long a request can wait for the sandbox.
+ * Columns read for API responses, excluding the pod and the environment, which can be large. `max_expires_at`
+ * is included because it limits how long a request can wait for the sandbox.
  */
 const storedColumns = [
   'id',
@@ -93,14 +96,19 @@ const storedColumns = [
   'timings',
 ] as const satisfies (keyof Tables['sandbox'])[]
 
-/** Expired sandboxes count as destroyed, even before a worker destroys them. */
+/**
+ * A sandbox as the API shows it. An expired sandbox counts as destroyed, even before a worker destroys it.
+ */
 export type ShownSandbox = Pick<
   SandboxRow,
   (typeof storedColumns)[number] | 'destroyed_at' | 'destroy_reason'
 > & { billed_ms: number }
 export type SandboxOfAccount = ShownSandbox & { now: Date }
 
-/** @param until SQL for the time up to which the sandbox is billed */
+/**
+ * Returns the columns of a {@link ShownSandbox}.
+ * @param until SQL for the time up to which the sandbox is billed
+ */
 export const shownColumns = (until: RawBuilder<Date>) => [
   ...storedColumns,
   endedAt.as('destroyed_at'),
@@ -129,11 +137,11 @@ export interface SandboxPage {
   image?: string | undefined
   /** The metadata must contain these entries. */
   metadata?: Record<string, string> | undefined
-  /** RFC 3339. */
+  /** Includes only sandboxes created after this RFC 3339 time. */
   created_after?: string | undefined
   order: ListOrder
   limit: number
-  /** Last ID of the previous page. */
+  /** Last sandbox ID on the previous page. */
   cursor?: string | undefined
 }
 
@@ -143,7 +151,7 @@ interface Listed {
   name: string | null
   image: string | null
   metadata: string
-  /** The metadata entry for which the index is searched. */
+  /** Key of the metadata entry for which the index is searched. */
   key: string
   value: string
   createdAfter: string

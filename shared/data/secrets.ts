@@ -1,4 +1,7 @@
-/** Only this file writes to the `secret` table, apart from a trigger for destroyed sandboxes. */
+/**
+ * Statements for the `secret` table. Only this file writes to the table, apart from a trigger for destroyed
+ * sandboxes.
+ */
 import { sql } from 'kysely'
 import type { Queries } from './database.ts'
 import type { SecretRow as Row } from './entities.ts'

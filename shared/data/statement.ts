@@ -1,5 +1,6 @@
 /**
- * Every connection prepares a statement once, under its name. Kysely checks statements against the entities.
+ * Prepared SQL statements. Every connection prepares each statement once, under its name. Kysely checks
+ * statements against the entities.
  */
 import {
   type CompiledQuery,
@@ -93,7 +94,7 @@ function compile<Values, Row>(built: Buildable<Row>, builder: Builder): Compiled
   }
 }
 
-/** For a statement that returns at most one row. */
+/** Like {@link rows}, but for a statement that returns at most one row. */
 export const first =
   <Values = NoValues>() =>
   <Row>(...definition: Definition<Values, Row>): Query<Values, Row | undefined> => {
@@ -101,7 +102,7 @@ export const first =
     return async (db, ...values) => (await run(db, ...values))[0]
   }
 
-/** For a statement that always returns exactly one row. */
+/** Like {@link rows}, but for a statement that always returns exactly one row. */
 export const only =
   <Values = NoValues>() =>
   <Row>(...definition: Definition<Values, Row>): Query<Values, Row> => {

@@ -68,7 +68,7 @@ interface SandboxUsage {
 }
 
 interface UsagePage extends Page {
-  /** All pages of a list count usage up to this time. Null means now. */
+  /** Usage is counted up to this time, which is the same for all pages of a list. Null means now. */
   asOf: Date | null
 }
 
@@ -91,7 +91,10 @@ const bySandbox = rows<Month & UsagePage>()(
    order by page.id desc`,
 )
 
-/** Sandboxes whose rows have been deleted count only in the total. */
+/**
+ * Returns an account's usage in a month, in total and per sandbox. Sandboxes whose rows have been deleted
+ * count only in the total.
+ */
 export async function readUsageBySandbox(
   db: Queries,
   accountId: string,
@@ -114,7 +117,9 @@ type ListedAccount = Pick<
   'id' | 'email' | 'created_at' | 'suspended_at' | 'deleted_at' | OverrideColumn
 >
 
-/** Oldest first, with the number of active sandboxes and the usage in this month. */
+/**
+ * Returns all accounts, oldest first, with the number of active sandboxes and the usage in the current month.
+ */
 export const listAccountsWithUsage = rows()(
   'accounts with usage',
   () => sql<ListedAccount & { sandboxes: number; milliseconds: number }>`

@@ -1,4 +1,7 @@
-/** Deleting a row claims its pod: only the process that deleted the row may assign or delete the pod. */
+/**
+ * Statements for the `warm_pod` table. Deleting a row claims its pod: only the process that deleted the row
+ * may assign or delete the pod.
+ */
 import { sql } from 'kysely'
 import type { Queries } from './database.ts'
 import type { WarmPodRow } from './entities.ts'
@@ -9,7 +12,7 @@ export type { WarmPodRow }
 
 const columns = ['name', 'image', 'fingerprint', 'born_at', 'ends_at', 'ready_at', 'uid'] as const
 
-/** Maximum age at which a warm pod can be claimed. Images and nodes change over time. */
+/** Maximum age at which a warm pod can be claimed, because images and nodes change over time. */
 export const warmPodMs = 60 * 60_000
 
 export const findWarmPods = rows()('warm pods', (db) =>
@@ -49,12 +52,12 @@ const remove = hasRow<{ name: string }>()('remove warm pod', (db, { name }) =>
   db.deleteFrom('warm_pod').where('name', '=', name).returning('name'),
 )
 
-/** If this function returns true, the caller must delete the pod. */
+/** Removes a warm pod from the pool. If this function returns true, the caller must delete the pod. */
 export const removeWarmPod = (db: Queries, name: string) => remove(db, { name })
 
 /**
- * Claims the oldest ready warm pod whose deadline is not before the sandbox's expiry. Skips rows that
- * concurrent claims have locked.
+ * Claims the oldest ready warm pod whose deadline is not before the sandbox's expiry. Skips rows locked by
+ * concurrent claims.
  */
 export const claimWarmPod = first<{ image: string; at: Date; until: Date }>()(
   'claim warm pod',

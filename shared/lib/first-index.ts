@@ -1,4 +1,7 @@
-/** Returns the first index for which `holds` is true, as for every later one, or `count` if there is none. */
+/**
+ * Returns the first index for which `holds` is true, or `count` if there is none. If `holds` is true for an
+ * index, it must also be true for every later one.
+ */
 export function firstIndex(count: number, holds: (index: number) => boolean): number {
   let [low, high] = [0, count]
   while (low < high) {

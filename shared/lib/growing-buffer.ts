@@ -1,4 +1,4 @@
-/** Its capacity is at most twice the size of its content. */
+/** A buffer that grows as bytes are added. Its capacity is at most twice the size of its content. */
 export class GrowingBuffer {
   length = 0
   private readonly maxBytes: number

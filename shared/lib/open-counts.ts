@@ -10,7 +10,7 @@ export class OpenCounts {
     return this.counts.get(key) ?? 0
   }
 
-  /** Returns a function that ends the use, to be called once. */
+  /** Begins a use of the key. Returns a function that ends the use and must be called only once. */
   begin(key: string): () => void {
     this.counts.set(key, this.of(key) + 1)
     return () => {

@@ -1,6 +1,6 @@
 /**
- * Messages below this size are copied. A view would keep the entire socket read buffer in memory, which is up
- * to 16 KiB with TLS.
+ * Messages smaller than this are copied. Otherwise, a view of a small message would keep the entire socket
+ * read buffer in memory, which is up to 16 KiB with TLS.
  */
 const smallBytes = 16 * 1024
 

@@ -9,7 +9,10 @@ export class PersistentTasks {
     this.onError = onError
   }
 
-  /** Retries until an attempt succeeds. After {@link close}, the promise never settles. */
+  /**
+   * Runs a task, and retries it until an attempt succeeds. After {@link close}, failed tasks are not retried,
+   * and their promises never settle.
+   */
   async run<T>(name: string, task: () => Promise<T>): Promise<T> {
     const running = this.repeat(name, task)
     this.pending.add(running)

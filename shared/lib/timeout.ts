@@ -1,7 +1,7 @@
 import { addAbortListener } from 'node:events'
 
 /**
- * Waits for `work`, which is not canceled after a timeout.
+ * Waits up to `ms` milliseconds for `work`, which is not canceled after a timeout.
  * @param late called after a timeout to return a result or throw; if omitted, a timeout returns undefined
  */
 export async function withTimeout<T, L = undefined>(
@@ -19,7 +19,7 @@ export async function withTimeout<T, L = undefined>(
 }
 
 /**
- * Waits for `work`, which is not canceled on an abort.
+ * Waits for `work` until the signal is aborted. An abort does not cancel `work`.
  * @throws the signal's abort reason, or the error with which `work` rejects
  */
 export async function untilAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {

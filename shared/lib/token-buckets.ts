@@ -1,4 +1,7 @@
-/** At this limit, the least recently used bucket is dropped, so its owner starts with a full bucket. */
+/**
+ * Maximum number of buckets. At this limit, the least recently used bucket is dropped, so its owner starts
+ * with a full bucket again.
+ */
 const maxOwners = 10_000
 /** Buckets count thousandths of a token, so that each millisecond adds `perSecond` units. */
 const token = 1_000
@@ -19,7 +22,7 @@ export class TokenBuckets {
   private readonly now: () => number
   private readonly buckets = new Map<string, Bucket>()
 
-  /** @param now the time of a monotonic clock, in milliseconds */
+  /** @param now returns the time of a monotonic clock, in milliseconds */
   constructor(rate: Rate, now: () => number = () => performance.now()) {
     this.rate = rate
     this.now = now
@@ -36,8 +39,8 @@ export class TokenBuckets {
   }
 
   /**
-   * Takes tokens, even if the bucket becomes negative, or puts back a negative number of tokens.
-   * @returns the milliseconds until the bucket is no longer negative, or 0
+   * Takes tokens, even if the number in the bucket becomes negative. A negative number of tokens is put back.
+   * @returns the milliseconds until the number in the bucket is no longer negative, or 0
    */
   spend(owner: string, tokens: number): number {
     const { burst, perSecond } = this.rate

@@ -5,7 +5,7 @@
 import { setImmediate } from 'node:timers/promises'
 
 const tickMs = 250
-/** Shorter stalls are common and cannot exceed a timeout. */
+/** Minimum duration of a recorded stall. Shorter stalls are common and cannot exceed a timeout. */
 const minMs = 1_000
 /** Time after a stall during which received data may still be unread. */
 const readMs = 3_000
@@ -23,13 +23,19 @@ function tick(): void {
   stalls = [...stalls.filter(({ endedAt }) => now - endedAt < rememberMs), { endedAt: now, ms }]
 }
 
-/** @param since a value of performance.now() from the last minute; older stalls are forgotten */
+/**
+ * Returns whether the event loop stalled for at least `ms` milliseconds after a given time.
+ * @param since a value of performance.now() from the last minute; older stalls are forgotten
+ */
 export function wasStalled(since: number, ms: number = minMs): boolean {
   tick()
   return stalls.some((stall) => stall.endedAt > since && stall.ms >= ms)
 }
 
-/** How often Node iterates to read a chunk and the end of its stream, and to call the handlers. */
+/**
+ * Number of event-loop iterations that Node needs to read a chunk and the end of its stream, and to call the
+ * handlers.
+ */
 const iterations = 3
 
 /** Waits until this process has read all data and stream ends that its connections have already received. */

@@ -1,14 +1,20 @@
-/** Each kind of process gets only the keys that it needs, so a compromised one does not reveal the others. */
+/**
+ * Derives the keys for each kind of process. A process gets only the keys that it needs, so a compromised
+ * process does not reveal the other keys.
+ */
 import { publicKeyOf, rpcKeyOf } from './seal.ts'
 
-/** Each value may be a comma-separated list, whose first key signs and seals. */
+/** The configured keys. Each value may be a comma-separated list, in which the first key signs and seals. */
 export interface Keys {
   JWT_SECRET: string
   SECRETS_KEY: string
   RPC_KEY?: string | undefined
 }
 
-/** @throws if SECRETS_KEY is empty */
+/**
+ * Derives the keys that an API process uses instead of SECRETS_KEY.
+ * @throws if SECRETS_KEY is empty
+ */
 export function keysOfApi({ SECRETS_KEY, RPC_KEY }: Pick<Keys, 'SECRETS_KEY' | 'RPC_KEY'>) {
   const secrets = SECRETS_KEY.split(',')
     .map((text) => text.trim())

@@ -1,5 +1,7 @@
-/** All liveness timeouts are derived from one setting, because some must be shorter than others. */
-
+/**
+ * Default of the setting from which all liveness timeouts are derived, because some must be shorter than
+ * others.
+ */
 export const defaultSeconds = 3
 
 /** All values are in milliseconds. */
@@ -8,20 +10,23 @@ export interface LivenessTimeouts {
   handOver: number
   /** How long a worker may take to answer a liveness check before its open calls count as lost. */
   answer: number
-  /** Final part of `answer`. A worker whose calls transfer bytes in this time is busy, not lost. */
+  /** Final part of `answer`. A worker whose calls transfer bytes during this time is busy, not lost. */
   last: number
-  /** Age at which a worker's registry entry expires. Until then, refused connections reveal a dead worker. */
+  /**
+   * Age at which a worker's registry entry expires. Until then, only refused connections reveal that the
+   * worker is dead.
+   */
   stale: number
   /**
-   * How long a worker must be unregistered before its liveness is checked. After Redis is emptied, all
-   * workers are unregistered for about a second.
+   * How long a worker must be missing from the registry before its liveness is checked. After Redis is
+   * emptied, all workers are missing for about a second.
    */
   missing: number
-  /** Maximum time until an unregistered worker responds to its liveness check. */
+  /** Maximum time until a worker that is missing from the registry responds to its liveness check. */
   missingAnswer: number
   /** Maximum time until the cluster responds to a request or opens a connection to a pod. */
   cluster: number
-  /** Maximum time until the cluster responds to a worker's ping. The ping delays the worker's heartbeat. */
+  /** Maximum time until the cluster responds to a worker's ping, which delays the worker's heartbeat. */
   ping: number
   /** Interval between pings to a pod. With a shorter interval, a busy API server would appear dead. */
   keepAlive: number
@@ -53,8 +58,8 @@ export function livenessTimeoutsOf(seconds: number): LivenessTimeouts {
 }
 
 /**
- * After a longer stall, a worker refuses commands requested before the stall, because the API may already
- * have reported them as lost.
+ * Returns the longest stall, in milliseconds, after which a worker still runs commands requested before the
+ * stall. After a longer stall, the API may already have reported these commands as lost.
  * @param answerMs liveness timeout of the API that sent the command
  */
 export const stillMs = (answerMs: number): number => answerMs - 100

@@ -1,5 +1,6 @@
 /**
- * Never logged: commands, environments, credentials. Callers log IDs, numbers, and routes instead of URLs.
+ * Opens the log. Commands, environments and credentials are never logged. Callers log IDs and numbers, and
+ * routes instead of URLs.
  */
 import { type DestinationStream, type LoggerOptions, type Logger as PinoLogger, pino } from 'pino'
 
@@ -18,10 +19,15 @@ export function openLog(role: string, level: string, out: DestinationStream = pi
   return pino(options, out)
 }
 
-/** The stack traces of these errors contain only Node functions, so they are not logged. */
+/**
+ * Error codes of broken connections. Their stack traces contain only Node functions, so they are not logged.
+ */
 const brokenConnection = new Set<unknown>(['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE'])
 
-/** Keeps only fields that are safe to log. Database drivers attach query parameters to errors. */
+/**
+ * Returns only the fields of an error that are safe to log. Database drivers attach query parameters to
+ * errors.
+ */
 function describeError(error: unknown) {
   if (!(error instanceof Error)) return { message: String(error) }
   const { code, sqlState } = error as { code?: unknown; sqlState?: unknown }
@@ -35,7 +41,7 @@ function describeError(error: unknown) {
 }
 
 const repeatMs = 10_000
-/** At this limit, all causes are forgotten and may be logged again. */
+/** Maximum number of causes remembered. At this limit, all causes are forgotten and may be logged again. */
 const maxCauses = 1_000
 const causes = new Map<string, { loggedAt: number; repeated: number }>()
 
@@ -61,7 +67,7 @@ export function logRepeatable(
   log[level]({ err, ...ids, repeated: known?.repeated || undefined }, message)
 }
 
-/** Replaces names, IDs and numbers in an error message, because they differ between pods. */
+/** Returns an error's message with its names, IDs and numbers replaced, because they differ between pods. */
 const causeOf = (error: unknown): string =>
   (error instanceof Error ? `${error.name} ${error.message.split('\n')[0]}` : String(error)).replaceAll(
     /"[^"]*"|[\w.:-]*\d[\w.:-]*/g,

@@ -29,14 +29,14 @@ const streamBytes = 128 * 1024
 /** Fraction of an account's limit that all unauthenticated requests share. A sign-up needs a few KiB. */
 const unauthenticatedShare = 1 / 4
 /**
- * Fraction by which the accounts' total may exceed the limit of the process. Above the limit, the account
- * that is using the most memory is refused.
+ * Fraction by which the memory of all accounts may exceed the limit of the process. Above the limit, requests
+ * from the account that is using the most memory are refused.
  */
 const reserveShare = 1 / 4
 const logEveryMs = 10_000
 
 interface AccountMemory {
-  /** Undefined for all unauthenticated requests together. */
+  /** ID of the account. Undefined for all unauthenticated requests together. */
   id: string | undefined
   bytes: number
   open: OpenCounts
@@ -85,7 +85,10 @@ export class MemoryBudget {
     }
   }
 
-  /** @throws {Problem} if a limit would be exceeded */
+  /**
+   * Reserves bytes for an account.
+   * @throws {Problem} if a limit would be exceeded
+   */
   take(account: AccountMemory, kind: MemoryKind, bytes: number): void {
     const { ofAccount, ofAll } = this.limits
     const limit = account.id === undefined ? ofAccount * unauthenticatedShare : ofAccount
@@ -137,7 +140,10 @@ export class Reservation {
     return this.account.id
   }
 
-  /** @throws {Problem} `rate_limited` if a limit is exceeded, or `unavailable` without authentication */
+  /**
+   * Reserves more bytes.
+   * @throws {Problem} if a limit is exceeded: `rate_limited`, or `unavailable` for unauthenticated requests
+   */
   add(bytes: number): void {
     if (this.isOver) return
     this.memoryBudget.take(this.account, this.kind, bytes)

@@ -6,7 +6,10 @@ export type Metrics = ReturnType<typeof openMetrics>
 const fast = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 const slow = [0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60]
 
-/** Failed creates that are not the client's fault. The alert SandlotCreatesRefused matches the same list. */
+/**
+ * Reasons for failed creates that are not the client's fault. The SandlotCreatesRefused alert matches the
+ * same list.
+ */
 export const createFaults = [
   'cluster_misconfigured',
   'cluster_unreachable',

@@ -1,4 +1,7 @@
-/** Notifications between processes. Waiting code also polls, so a lost notification only adds latency. */
+/**
+ * Notifications between processes. Code that waits for a notification also polls, so a lost notification only
+ * adds latency.
+ */
 import { addAbortListener } from 'node:events'
 import type { Redis } from 'ioredis'
 

@@ -34,11 +34,14 @@ const retrySeconds = 2
 export const unavailable = (detail: string, cause?: unknown, members: Record<string, unknown> = {}) =>
   new Problem('unavailable', detail, { retryAfterSeconds: retrySeconds, cause, members })
 
-/** The error for requests to create a sandbox while no worker can create one. */
+/** Returns the error for requests to create a sandbox while no worker can create one. */
 export const cannotCreate = (reason: NonNullable<ProblemExtras['reason']>, detail: string) =>
   new Problem('unavailable', detail, { retryAfterSeconds: retrySeconds, reason })
 
-/** Whether PostgreSQL or Redis is unavailable. Neither client library has an error class for outages. */
+/**
+ * Returns whether an error means that PostgreSQL or Redis is unavailable. Neither client library has an error
+ * class for outages.
+ */
 export function isOutage(error: unknown): boolean {
   for (let at = error; at instanceof Error; at = at.cause) {
     if (at instanceof AggregateError) return at.errors.some(isOutage)

@@ -1,4 +1,7 @@
-/** Plain JavaScript, because the installer must run on older versions of Node. */
+/**
+ * Reads the state of processes. Written in plain JavaScript, because the installer must run on older versions
+ * of Node.
+ */
 import { readFileSync } from 'node:fs'
 
 /** @param {number} pid */
@@ -12,10 +15,10 @@ export function isAlive(pid) {
 }
 
 /**
+ * Returns the fields of /proc/PID/stat from field 3, the state. Returns undefined if the process does not exist
+ * or the system is not Linux.
  * @param {number} pid
- * @returns {string[]
- * undefined} the fields of /proc/PID/stat from field 3, the state; undefined if the process does not exist or
- * the system is not Linux
+ * @returns {string[] | undefined}
  */
 export function readStat(pid) {
   try {

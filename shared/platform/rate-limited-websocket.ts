@@ -1,6 +1,6 @@
 /**
- * All sockets of an owner (an account or a pod) share a limit on frames, because an empty frame takes as much
- * time to process as a large one.
+ * Limits the frame rate of WebSockets. All sockets of an owner (an account or a pod) share a limit on frames
+ * instead of bytes, because an empty frame takes as much time to process as a large one.
  */
 import { WebSocket } from 'ws'
 import type { TokenBuckets } from '../lib/token-buckets.ts'
@@ -8,9 +8,9 @@ import type { TokenBuckets } from '../lib/token-buckets.ts'
 const pongIntervalMs = 10
 
 /**
- * Pauses while its owner exceeds the frame rate limit. Up to 100 KiB of frames that have already been read
- * are still emitted. Requires `allowSynchronousEvents: false`, which emits one frame per event-loop
- * iteration.
+ * A WebSocket that pauses while its owner exceeds the frame rate limit. Up to 100 KiB of frames that have
+ * already been read are still emitted. Requires `allowSynchronousEvents: false`, which emits one frame per
+ * event-loop iteration.
  */
 export class RateLimitedWebSocket extends WebSocket {
   private readonly pauseReasons = new Set<'rate' | 'reader'>()

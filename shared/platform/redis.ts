@@ -1,9 +1,9 @@
 import { Redis, type RedisOptions } from 'ioredis'
 import type { Logger } from './log.ts'
 
-/** A connection without data for this long is replaced. No command blocks for this long. */
+/** How long a connection may receive no data before it is replaced. No command blocks for this long. */
 const livenessMs = 3_000
-/** Heartbeats detect an outage or failover before a request fails. */
+/** Interval between heartbeats, which detect an outage or failover before a request fails. */
 const heartbeatMs = 1_000
 /**
  * Each heartbeat deletes this key, which never exists. A replica rejects the command, which reveals that the
@@ -31,7 +31,10 @@ export function connectRedis(url: string, mode: OutageMode, log: Logger): Redis 
   return open(url.replace(/^unix:\/\//, ''), options, mode, log)
 }
 
-/** BullMQ calls the connection's `duplicate` method for blocking commands, which also calls this function. */
+/**
+ * Opens a connection. Its `duplicate` method, which BullMQ calls for blocking commands, opens connections
+ * with the same behavior.
+ */
 function open(url: string, given: RedisOptions, mode: OutageMode, log: Logger): Redis {
   const options: RedisOptions = { ...given, ...leaveReplicas(() => redis, mode, log) }
   // With RESP2 replies, scripts return arrays and strings.
@@ -104,7 +107,8 @@ function reportOutage(redis: Redis, log: Logger) {
 }
 
 /**
- * Describes the problem if Redis evicts keys, which would lose jobs. Undefined if CONFIG is not permitted.
+ * Returns a description of the problem if Redis evicts keys, which would lose jobs. Returns undefined if
+ * there is no problem or if CONFIG is not permitted.
  */
 export async function wrongEvictionPolicy(redis: Redis): Promise<string | undefined> {
   const reply = await redis.config('GET', 'maxmemory-policy').catch(() => [])

@@ -1,5 +1,6 @@
 /**
- * Hashes are keyed with RPC_KEY, so a reader of the database cannot use them to guess passwords in requests.
+ * Hashes requests. The hashes are keyed with RPC_KEY, so that a reader of the database cannot use them to
+ * guess passwords in requests.
  */
 import { createHmac } from 'node:crypto'
 import { deriveKey } from './seal.ts'
@@ -8,7 +9,7 @@ import { deriveKey } from './seal.ts'
 export const hashOfRequest = (request: object, [first]: readonly string[]): Buffer =>
   hashUnder(first!, request)
 
-/** Checks a hash that any of the RPC_KEYs may have produced. */
+/** Returns whether a hash is the hash of a request under any RPC_KEY. */
 export const isHashOf = (hash: Buffer, request: object, secrets: readonly string[]): boolean =>
   secrets.some((secret) => hashUnder(secret, request).equals(hash))
 

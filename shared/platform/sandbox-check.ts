@@ -7,7 +7,7 @@ export function refuseMissing(): never {
   throw new Problem('not_found', 'The sandbox does not exist.')
 }
 
-/** @throws {Problem} `sandbox_destroyed` or `sandbox_starting` */
+/** @throws {Problem} `sandbox_destroyed` or `sandbox_starting` if the sandbox is not running */
 export function assertRunning(sandbox: EndedSandbox & Pick<SandboxRow, 'ready_at' | 'destroyed_at'>): void {
   if (sandbox.destroyed_at) refuseDestroyed(sandbox)
   if (sandbox.ready_at) return

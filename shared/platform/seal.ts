@@ -1,7 +1,7 @@
 /**
- * Secrets and environments are sealed to a public key (X25519, HKDF, AES-256-GCM; 0.2 ms). The API can seal
- * them, but only workers have SECRETS_KEY and can open them. The API displays command lines, so those are
- * sealed under RPC_KEY, which the API and workers share.
+ * Encrypts secrets, environments and command lines. Secrets and environments are sealed to a public key
+ * (X25519, HKDF, AES-256-GCM; 0.2 ms): the API can seal them, but only workers have SECRETS_KEY and can open
+ * them. The API displays command lines, so those are sealed under RPC_KEY, which the API and workers share.
  */
 import {
   createCipheriv,

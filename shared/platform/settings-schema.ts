@@ -1,4 +1,7 @@
-/** `npm run docs` generates docs/settings.md from this file, and shows `unset` in place of a default. */
+/**
+ * Schemas of all settings. `npm run docs` generates docs/settings.md from them, and shows `unset` in place of
+ * a default.
+ */
 import * as z from 'zod'
 import { defaultSeconds } from './liveness-timeouts.ts'
 import { poolEntry } from './settings-pools.ts'
@@ -77,7 +80,7 @@ const addresses = {
     .string()
     .default('127.0.0.1')
     .describe(
-      'The address that `INTERNAL_PORT` and `RPC_PORT` listen on. The API and all workers must be able to reach this address of each worker.',
+      'The address that `INTERNAL_PORT` and `RPC_PORT` listen on. The API and all workers must be able to reach each worker at this address.',
     ),
 }
 
@@ -112,12 +115,12 @@ const keys = {
     .meta({
       unset: 'derived from `SECRETS_KEY`',
       description:
-        'The key with which the API encrypts secrets and environments, so that only workers can decrypt them. Set it for the API instead of `SECRETS_KEY`. `npm run admin -- public-key` prints this key.',
+        'The key that the API uses to encrypt secrets and environments, so that only workers can decrypt them. Set it for the API instead of `SECRETS_KEY`. `npm run admin -- public-key` prints this key.',
     }),
   RPC_KEY: secrets.optional().meta({
     unset: 'derived from `SECRETS_KEY`',
     description:
-      'The key with which the API and workers authenticate each other. It also encrypts stored command lines and keys request hashes. `npm run admin -- public-key` prints this key.',
+      'The key that the API and workers use to authenticate each other. It also encrypts stored command lines and keys request hashes. `npm run admin -- public-key` prints this key.',
   }),
 }
 
@@ -136,29 +139,29 @@ const drivers = {
   SANDBOX_RUNTIME_CLASS: z
     .string()
     .optional()
-    .describe('The runtime class of the pods, such as gVisor or Kata.'),
+    .describe('The runtime class for sandbox pods, such as gVisor or Kata.'),
   SANDBOX_HOST_USERS: z
     .enum(['yes', 'no'])
     .default('yes')
     .describe(
-      'Whether pods share the user namespace of their node. With `no`, each pod runs in a separate user namespace (`hostUsers: false`), which the nodes must support.',
+      'Whether sandbox pods share the user namespace of their node. With `no`, each pod runs in a separate user namespace (`hostUsers: false`), which the nodes must support.',
     ),
   SANDBOX_NODE_SELECTOR: podField(z.record(z.string(), z.string()), '{"pool":"sandboxes"}')
     .optional()
     .describe(
-      'The node selector of the pods as JSON, for example `{"pool":"sandboxes"}`. Use it to run sandboxes on [dedicated nodes](hosting.md#nodes-for-sandboxes).',
+      'The node selector for sandbox pods, as JSON, for example `{"pool":"sandboxes"}`. Use it to run sandboxes on [dedicated nodes](hosting.md#nodes-for-sandboxes).',
     ),
   SANDBOX_TOLERATIONS: podField(z.array(toleration), '[{"key":"sandboxes","operator":"Exists"}]')
     .optional()
     .describe(
-      'Additional tolerations of the pods as JSON, for example `[{"key":"sandboxes","operator":"Exists","effect":"NoSchedule"}]`.',
+      'Additional tolerations for sandbox pods, as JSON, for example `[{"key":"sandboxes","operator":"Exists","effect":"NoSchedule"}]`.',
     ),
   SANDBOX_AFFINITY: podField(affinity, '{"nodeAffinity":{…}}')
     .optional()
-    .describe('The affinity rules of the pods, as JSON.'),
+    .describe('The affinity rules for sandbox pods, as JSON.'),
   SANDBOX_PRIORITY_CLASS: z.string().optional().meta({
     unset: "the cluster's default class",
-    description: 'The priority class of the pods.',
+    description: 'The priority class for sandbox pods.',
   }),
   SANDBOX_IMAGE_PULL_SECRETS: list.optional().meta({
     unset: 'none',
@@ -171,7 +174,7 @@ const drivers = {
     .meta({
       unset: '`1.1.1.1,8.8.8.8`, or no server if `SANDBOX_EGRESS` is `none`',
       description:
-        'Up to three IP addresses of DNS servers for the pods, comma-separated. A server with a private address also needs a [network policy](hosting.md#dns-servers) that allows traffic to it.',
+        'Up to three IP addresses of DNS servers for sandbox pods, comma-separated. A server with a private address also needs a [network policy](hosting.md#dns-servers) that allows traffic to it.',
     }),
   SANDBOX_NETWORK_POLICIES: list.optional().meta({
     unset: 'none',
@@ -266,12 +269,12 @@ const limits = {
   RATE_READS_PER_MINUTE: perMinute
     .default(600)
     .describe(
-      'The maximum number of requests to read sandboxes, lists or the account, per account per minute. Each API process counts separately, so N processes allow N times as many.',
+      'The maximum number of requests to read sandboxes, lists or the account, per account per minute. Each API process counts separately, so N processes allow N times as many requests.',
     ),
   RATE_CHANGES_PER_MINUTE: perMinute
     .default(60)
     .describe(
-      "The maximum number of requests to change API keys, secrets, the allowlist or a sandbox's fields, per account per minute. Each API process counts separately, so N processes allow N times as many.",
+      "The maximum number of requests to change API keys, secrets, the allowlist or a sandbox's fields, per account per minute. Each API process counts separately, so N processes allow N times as many requests.",
     ),
   RATE_MCP_PER_MINUTE: perMinute
     .default(300)
@@ -349,13 +352,13 @@ const processes = {
     .number()
     .min(0.1)
     .default(10)
-    .describe('The interval, in seconds, at which the reconciler compares pods with rows.'),
+    .describe('The interval, in seconds, at which the reconciler compares pods with database rows.'),
   SANDBOX_RECORD_DAYS: whole
     .min(35)
     .max(36_500)
     .default(400)
     .describe(
-      'How many days a destroyed sandbox remains in lists and in the usage per sandbox. After that, its row is deleted, and its usage is kept only in daily totals.',
+      'How many days a destroyed sandbox remains in lists and in per-sandbox usage. After that, its row is deleted, and its usage is kept only in daily totals.',
     ),
   CLIENT_STALL_SECONDS: whole
     .min(1)

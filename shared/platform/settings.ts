@@ -38,7 +38,10 @@ function missingKeys(role: Role, env: EnvironmentValues): (keyof EnvironmentValu
 export const readDriverSettings = (environment: Record<string, string | undefined>) =>
   driverSettings(check(Environment.omit({ DATABASE_URL: true, REDIS_URL: true }), environment))
 
-/** @throws {SettingsError} if settings are missing or invalid; the message names all, without values */
+/**
+ * @throws {SettingsError} if settings are missing or invalid; the message contains all of their names, but no
+ * values
+ */
 export function readSettings(environment: Record<string, string | undefined>, role: Role = 'api') {
   const env = check(Environment, environment)
   const missing = missingKeys(role, env)
@@ -57,7 +60,7 @@ export function readSettings(environment: Record<string, string | undefined>, ro
     memory: { ofAccount: env.MEMORY_PER_ACCOUNT_MIB * mib, ofAll: env.MEMORY_FOR_CLIENTS_MIB * mib },
     databaseUrl: env.DATABASE_URL,
     redisUrl: env.REDIS_URL,
-    /** The first key signs, and all keys verify. */
+    /** Keys for session tokens. The first key signs, and all keys verify. */
     jwtSecrets: env.JWT_SECRET ?? [],
     /** Keys for decrypting secrets and environment variables. Empty in an API without SECRETS_KEY. */
     secretsKeys,

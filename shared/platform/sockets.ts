@@ -3,10 +3,13 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { TokenBuckets } from '../lib/token-buckets.ts'
 
-/** Unanswered requests of a connection. Node parses all pipelined requests of one read at once. */
+/**
+ * Maximum number of unanswered requests per connection. Node parses all of the pipelined requests in a chunk
+ * at once.
+ */
 const maxUnanswered = 8
 
-/** How long an ended connection is kept, so that the response can arrive. */
+/** How long an ended connection is kept open so that the response can arrive. */
 const lingerMs = 2_000
 
 /**
@@ -65,8 +68,9 @@ function stopParsing(socket: Socket): void {
 }
 
 /**
- * Returns a function to call with the size of each chunk, which returns true once a body has too many. Every
- * 16 bytes and every 5 ms permit another chunk, and 1,024 can be saved up.
+ * Limits the number of chunks in a body. Every 16 bytes and every 5 ms permit another chunk, and up to 1,024
+ * unused chunks are saved up.
+ * @returns a function to call with the size of each chunk, which returns true once there are too many
  */
 export function makeChunkLimit(now?: () => number): (bytes: number) => boolean {
   const chunks = new TokenBuckets({ perSecond: 200, burst: 1_024 }, now)

@@ -1,6 +1,6 @@
 /**
- * Thread started by stall.ts. It measures time by its own ticks, so a suspension of the machine does not
- * count as a stall.
+ * Monitoring thread that stall.ts starts. It measures time by its own ticks, so a suspension of the machine
+ * does not count as a stall.
  */
 import { write } from 'node:fs'
 import { workerData } from 'node:worker_threads'

@@ -3,7 +3,10 @@ import { type Agent, get } from 'node:https'
 import { readPendingInput } from '../platform/event-loop-stall.ts'
 import { type Callee, provenTo } from './channel.ts'
 
-/** `gone`: the connection was refused or broke. `silent`: no response within `ms`. */
+/**
+ * Checks whether a worker responds. `gone` means that the connection was refused or broke, and `silent` means
+ * that there was no response within `ms` milliseconds.
+ */
 export function checkLiveness(
   worker: Callee & { url: string },
   agent: Agent,

@@ -1,9 +1,7 @@
 /**
- * RPCs from the API to a worker, over HTTP. A slow reader blocks the command, and a disconnect is noticed
- * immediately.
- *
- * The API sends the body of a call only after the worker's `100 Continue`. A frozen worker therefore never
- * receives a command that the API has sent to another worker.
+ * RPCs from the API to a worker. They use HTTP, so that a slow reader blocks the command and a disconnect is
+ * noticed immediately. The API sends the body of a call only after the worker's `100 Continue`. A frozen
+ * worker therefore never receives a command that the API has sent to another worker.
  */
 import type { Tags } from '../contract/conditions.ts'
 import type { Input } from '../contract/endpoint.ts'
@@ -13,9 +11,9 @@ import type { FileStat, FileView, files } from '../contract/files.ts'
 
 export interface Calls {
   exec: { args: StartExec; result: ExecResult }
-  /** With `wait`, waits until the command has exited. */
+  /** Returns the state of a command. With `wait`, waits until the command has exited. */
   getExec: { args: OneExec & { wait: boolean }; result: ExecResult }
-  /** The pid of each of the sandbox's commands that are running on this worker. */
+  /** Returns the PIDs of the sandbox's commands that are running on this worker, by command ID. */
   runningPids: { args: InSandbox; result: Record<string, number | null> }
   stopExec: { args: OneExec & { signal: string }; result: ExecResult }
   /** Kills all processes in the sandbox, and waits until commands can run again. */
@@ -47,14 +45,17 @@ export interface Calls {
   removeFile: FileCall<typeof fileChanges.removeFile>
   changeFileMode: FileCall<typeof fileChanges.changeFileMode>
 }
-/** A call with the body and the reply of an endpoint. */
+/** A call with the same body and reply as an endpoint. */
 interface FileCall<E extends { body: unknown; reply: unknown }> {
   args: InSandbox & Input<E['body']>
   result: Input<E['reply']>
 }
 export type CallName = keyof Calls
 
-/** If the request body is the client's data, the arguments are sent in a header and must be small. */
+/**
+ * Calls that stream data. If the request body is the client's data, the arguments are sent in a header and
+ * must be small.
+ */
 export interface Streams {
   execEvents: { args: StartExec }
   followExec: { args: OneExec & { lastEventId?: string | undefined } }
@@ -64,9 +65,9 @@ export interface Streams {
   readRaw: { args: InSandbox & FileName & ReadConditions }
   /** Reads a range of lines, or a file with its secrets redacted. The length is not known in advance. */
   readShown: { args: Calls['viewFile']['args'] }
-  /** Streams the changes below a path until the client disconnects. */
+  /** Streams the changes under a path until the client disconnects. */
   watchFiles: { args: Calls['listFiles']['args'] }
-  /** Returns a CreatedFile. */
+  /** Writes the request body to a file. Returns a CreatedFile. */
   writeRaw: {
     args: InSandbox &
       FileName & {
@@ -102,7 +103,7 @@ export interface FileName {
 
 export interface StartExec extends InSandbox {
   execId: string
-  /** The default timeout depends on the mode. */
+  /** How the output is returned. The default timeout depends on this mode. */
   mode: 'json' | 'events' | 'background'
   request: ExecRequest
   /** Whether the account has a command allowlist. The worker then checks environment variables too. */
@@ -125,10 +126,10 @@ export const nameAt = (path: string) => /^\/(?:calls|streams)\/(\w+)$/.exec(path
 export const attachPath = '/attach'
 export const portPath = '/port'
 
-/** A stream's arguments as JSON in base64url, if the body is the client's data. */
+/** Header with the arguments of a stream as JSON in base64url, if the body is the client's data. */
 export const argsHeader = 'x-sandlot-args'
 export const accountHeader = 'x-sandlot-account'
-/** How long the API waits before it considers an unresponsive worker lost. */
+/** Header with the time after which the API considers an unresponsive worker lost, in milliseconds. */
 export const livenessTimeoutHeader = 'x-sandlot-liveness-timeout-ms'
 export const problemHeader = 'x-sandlot-problem'
 
@@ -140,7 +141,7 @@ export interface CallProblem {
 }
 
 /**
- * The request's Idempotency-Key belongs to a command on another worker, which `exec_id` and `worker_id`
- * identify. The client never receives this code.
+ * Error code for an Idempotency-Key that belongs to a command on another worker, which `exec_id` and
+ * `worker_id` identify. The client never receives this code.
  */
 export const execElsewhere = 'exec_elsewhere'

@@ -8,7 +8,7 @@ import { Agent, type AgentOptions, type RequestOptions } from 'node:https'
 import type { TlsOptions } from 'node:tls'
 import { deriveKey } from '../platform/seal.ts'
 
-/** With an ephemeral key exchange, a leaked RPC_KEY does not expose earlier traffic. */
+/** TLS options. The key exchange is ephemeral, so a leaked RPC_KEY does not expose earlier traffic. */
 const suite = {
   ciphers: 'ECDHE-PSK-CHACHA20-POLY1305',
   // Node does not support pre-shared keys with TLS 1.3.
@@ -31,12 +31,15 @@ export function provenTo({ id, secret }: Callee): RequestOptions {
   return options as RequestOptions
 }
 
-/** @param secrets all values of RPC_KEY, so that keys can be rotated one process at a time */
+/**
+ * Returns TLS options for a server that accepts calls to one worker.
+ * @param secrets all values of RPC_KEY, so that keys can be rotated one process at a time
+ */
 export function acceptCallsTo(workerId: string, secrets: readonly string[]): TlsOptions {
   const keys = new Map(secrets.map((secret) => [keyName(secret), keyOf(secret, workerId)]))
   return { ...suite, pskCallback: (_socket, name) => keys.get(name) ?? null }
 }
 
-/** Distinguishes keys during a rotation without revealing anything about them. */
+/** Returns a name that identifies a key during a rotation without revealing anything about the key. */
 const keyName = (secret: string) => deriveKey(secret, 'sandlot call key name').toString('hex').slice(0, 16)
 const keyOf = (secret: string, workerId: string) => deriveKey(secret, `sandlot calls to ${workerId}`)

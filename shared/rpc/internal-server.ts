@@ -80,7 +80,7 @@ async function stateOf(check: HealthCheck): Promise<string> {
   }
 }
 
-/** If a query fails, its metrics keep their old values. */
+/** Sends the metrics. If a query fails, the metrics based on it keep their old values. */
 async function sendMetrics(
   context: Context,
   checks: Record<string, HealthCheck>,
@@ -124,7 +124,7 @@ export const workerChecks = (context: Context): Record<string, HealthCheck> => (
 })
 
 /**
- * Returns the port; for port 0, the port chosen by the kernel.
+ * Starts a server and returns its port. For port 0, the kernel chooses the port.
  * @throws {SettingsError} if the address is invalid or already in use
  */
 export async function listen(

@@ -1,4 +1,7 @@
-/** Operators who rotate keys compare fingerprints with `npm run admin -- keys`. */
+/**
+ * Publishes fingerprints of each process's keys.
+ * Operators who rotate keys compare the fingerprints with `npm run admin -- keys`.
+ */
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import type { Redis } from 'ioredis'
@@ -9,7 +12,7 @@ import type { Context } from '../platform/context.ts'
 import { deriveKey, publicKeyOf } from '../platform/seal.ts'
 import type { Role, Settings } from '../platform/settings.ts'
 
-/** For SECRETS_KEY, the API publishes the fingerprint of its public key. */
+/** Keys whose fingerprints are published. For SECRETS_KEY, the fingerprint of its public key is published. */
 export const keyNames = ['JWT_SECRET', 'SECRETS_KEY', 'RPC_KEY'] as const
 export type KeyName = (typeof keyNames)[number]
 
@@ -43,7 +46,10 @@ export function announceKeys({ redis, settings }: Pick<Context, 'redis' | 'setti
   }
 }
 
-/** Processes seen in the last ten seconds. Entries grant no access, so they are not signed. */
+/**
+ * Returns the processes seen in the last ten seconds, with their fingerprints. Entries grant no access, so
+ * they are not signed.
+ */
 export async function listKeyHolders(redis: Redis): Promise<KeyHolder[]> {
   const found: (string | null)[] = []
   for await (const names of redis.scanStream({ match: `${prefix}*`, count: 1_000 })) {
@@ -62,6 +68,9 @@ const fingerprintsOf = (settings: Settings, kind: Role): KeyHolder['keys'] => ({
   RPC_KEY: settings.rpcKeys.map(fingerprintOf),
 })
 
-/** 24 bits in hex: enough to tell an installation's keys apart, and too few to recover a key. */
+/**
+ * Returns a fingerprint of 24 bits in hex: enough to tell an installation's keys apart, but too few to
+ * recover a key.
+ */
 export const fingerprintOf = (key: string): string =>
   deriveKey(key, 'sandlot key fingerprint').toString('hex').slice(0, 6)

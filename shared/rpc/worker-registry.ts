@@ -1,6 +1,6 @@
 /**
- * The registry is a Redis hash, and each worker renews its entry every second. Redis is not trusted, so an
- * entry is valid only if it is recent and signed under RPC_KEY.
+ * The registry of live workers. It is a Redis hash in which each worker renews its entry every second. Redis
+ * is not trusted, so an entry is valid only if it is recent and signed under RPC_KEY.
  */
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import type { Redis } from 'ioredis'
@@ -58,7 +58,10 @@ const listScript = `
   end
   return live`
 
-/** Signs the entry under every RPC_KEY, so that a reader needs only one of them. */
+/**
+ * Renews a worker's registry entry. The entry is signed under every RPC_KEY, so that a reader needs only one
+ * of them.
+ */
 export async function announceWorker(
   redis: Redis,
   secrets: readonly string[],
@@ -104,7 +107,10 @@ export async function findEntries(
 const sign = (secret: string, text: string): Buffer =>
   createHmac('sha256', deriveKey(secret, 'sandlot worker entries')).update(text).digest()
 
-/** @returns undefined if no signature is valid; `at` is the signing time by the worker's clock */
+/**
+ * Verifies and parses a registry entry.
+ * @returns undefined if no signature is valid; `at` is the signing time by the worker's clock
+ */
 function readEntry(
   entry: string,
   secrets: readonly string[],

@@ -68,7 +68,7 @@ test('each API process counts reads and changes in its own rate limit buckets', 
   const refusal = await expectRefusal(alice.call('clearAllowlist', { api }))
   expect(refusal).toMatchObject({ status: 429, problem: { bucket: 'changes' } })
   expect(refusal.retryAfter).toBeGreaterThan(50)
-  const words = 'Each API process counts separately, so N processes allow N times as many.'
+  const words = 'Each API process counts separately, so N processes allow N times as many requests.'
   const page = readPage('docs/settings.md').split('\n')
   for (const name of ['RATE_READS_PER_MINUTE', 'RATE_CHANGES_PER_MINUTE']) {
     expect(page.find((line) => line.includes(name))).toContain(words)

@@ -102,7 +102,7 @@ describeConcurrently('a first start', () => {
     expect(existsSync(join(clone.folder, '.data', 'postgres'))).toBe(false)
   })
 
-  test('kill -9 of the stack leaves no processes', async () => {
+  test('`kill -9` of the stack leaves no processes running', async () => {
     await using clone = await startedBefore()
     const first = clone.start()
     await first.ready()
@@ -115,7 +115,7 @@ describeConcurrently('a first start', () => {
     await clone.untilNothingRuns(5000)
   })
 
-  test('kill -9 of npm stops all processes of the stack', async () => {
+  test('`kill -9` of npm stops all processes of the stack', async () => {
     await using clone = await startedBefore()
     const stack = clone.start({}, ['npm', 'start'])
     await stack.ready()
@@ -124,7 +124,7 @@ describeConcurrently('a first start', () => {
     await clone.untilNothingRuns(5000)
   })
 
-  test('SIGTERM leaves no processes, even while the databases are starting', async () => {
+  test('SIGTERM leaves no processes running, even while the databases are starting', async () => {
     await using clone = new Clone()
     const stack = clone.start()
     const isAlive = (name: string) => existsSync(join(clone.folder, '.data', name))
@@ -176,7 +176,7 @@ describeConcurrently('a later start', () => {
     await clone.untilNothingRuns(5000)
   })
 
-  test('a process with invalid settings is not restarted, and the start exits with 2', async () => {
+  test('a process with invalid settings is not restarted, and `npm start` exits with status 2', async () => {
     await using clone = await startedBefore(
       usualProcfile.replace('node stub.mjs worker', 'echo SANDBOX_MEMORY is odd; exit 2'),
     )
