@@ -44,7 +44,7 @@ export async function migrate(
     databaseUrl,
     {
       pool: { min: 1, max: 1 },
-      // A replacement for a lost connection must hold the lock too.
+      // A replacement for a lost connection must also hold the lock.
       onCreateConnection: (connection: unknown) => acquireLock(connection as Connection, report),
       extensions: [Migrator],
       migrations: {

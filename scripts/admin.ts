@@ -39,7 +39,7 @@ const program = basename(process.argv[1] ?? '') === 'admin.ts' ? 'npm run admin 
 
 const usage = `Usage: ${program} [--json] COMMAND
 
-  accounts                 lists all accounts with their sandboxes, hours in this month and individual limits
+  accounts                 lists all accounts with their sandboxes, hours this month and individual limits
   limits EMAIL             shows or sets an account's limits ("default" removes a limit)
     --concurrent N           concurrent sandboxes
     --hours H                sandbox-hours per month

@@ -2,7 +2,7 @@ import { isBuiltin } from 'node:module'
 
 /**
  * Makes bundles evaluate only those properties of built-in modules that they use. A plain `import` also evaluates every
- * lazy property, such as fetch, which would double the client's start time.
+ * lazy property, such as fetch, which would double the client's startup time.
  * @type {import('esbuild').Plugin}
  */
 export const plainBuiltins = {

@@ -9,7 +9,7 @@ interface Of {
   log: Logger
 }
 
-/** Delay of the job that labels a claimed pod, so that the job does not slow down the first command. */
+/** Delay before a job labels a claimed pod. Without it, the job would slow down the first command. */
 const assignAfterMs = 500
 
 export async function enqueueCreate(context: Context, admission: Admission, of: Of): Promise<void> {

@@ -96,7 +96,7 @@ async function suggestSession({ args, api, output }: Invocation<Options>): Promi
   const active = await listActive(api).catch(() => [])
   if (!active.some(({ id, name }) => first === name || first === id)) return
   const line = shellLine('sandlot', 'exec', '--session', first, ...command)
-  output.note(`To run it in the session ${JSON.stringify(first)}: ${line}`)
+  output.note(`To run it in session ${JSON.stringify(first)}: ${line}`)
 }
 
 async function execute(invocation: Invocation<Options>): Promise<number> {

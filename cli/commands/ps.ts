@@ -35,6 +35,6 @@ At a terminal, commands that \`sandlot cp\` runs to copy folders are marked. \`s
       process.stdout.isTTY ? marked(exec.command) : exec.command,
     ])
     output.list(page, ['ID', 'STATUS', 'EXIT', 'STARTED', 'SECONDS', 'COMMAND'], rows)
-    output.aside(`These commands belong to the session ${id}. \`sandlot ls\` lists the sessions.`)
+    output.aside(`These commands belong to session ${id}. \`sandlot ls\` lists the sessions.`)
   },
 })

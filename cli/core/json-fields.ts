@@ -31,7 +31,7 @@ export function readFields(text: string): string[] {
 export function assertFieldsExist(asked: string[], existing: readonly string[]): void {
   const unknown = asked.filter((path) => !existing.includes(path.split('.', 1)[0]!))
   if (unknown.length === 0) return
-  throw new CliError('usage', `Unknown field: ${unknown.join(', ')}.`, {
+  throw new CliError('usage', `The result does not contain ${unknown.join(', ')}.`, {
     hint: `The fields of this command's result are ${existing.join(', ')}.`,
     details: { fields: existing },
   })

@@ -47,9 +47,9 @@ export function problemToError(problem: ProblemReply, exchanged: HttpExchange): 
 function messageFor({ code, detail, errors = [] }: ProblemReply, exchanged: HttpExchange): string {
   const { route, params = {} } = exchanged
   if (code === 'not_found' && route.path.startsWith('/v1/sandboxes/:id'))
-    return `The session ${params.id} was not found.`
+    return `Session ${params.id} was not found.`
   if (code === 'not_found' && route.path.startsWith('/v1/api-keys/:key_id'))
-    return `The API key ${params.key_id} was not found.`
+    return `API key ${params.key_id} was not found.`
   const text = inClientTerms(detail)
   const path = errors.length === 0 ? pathIn(exchanged) : undefined
   // `detail` already includes a single field error.

@@ -56,7 +56,7 @@ export const describeReplacedKey = ({ key, address }: SavedKey): string =>
 export const describeProfile = (profile: string | undefined) =>
   profile === undefined
     ? { inProfile: '', flag: '' }
-    : { inProfile: ` in the profile ${profile}`, flag: ` --profile ${profile}` }
+    : { inProfile: ` in profile ${profile}`, flag: ` --profile ${profile}` }
 
 interface Missing {
   address: string

@@ -41,7 +41,7 @@ export async function useSession(settings: Settings, load: () => Promise<Sandbox
   const before = await settings.saved()
   const sandbox = await load()
   if (sandbox.state !== 'active') {
-    throw new CliError('sandbox_destroyed', `The session ${describeSession(sandbox)} has ended.`, {
+    throw new CliError('sandbox_destroyed', `Session ${describeSession(sandbox)} has ended.`, {
       hint: '`sandlot session ls` lists the active sessions.',
     })
   }

@@ -164,8 +164,8 @@ export class Settings {
   }
 
   /**
-   * Returns the address to save with a new key. Uses SANDLOT_URL only if no address is saved, because a
-   * project might have set this variable.
+   * Returns the address to save with a new key. Uses SANDLOT_URL only if no address is saved, because the
+   * variable may come from a project's environment instead of the user.
    */
   addressForKey({ base_url }: SavedTable): FoundSetting | undefined {
     if (this.flags.url !== undefined) return { value: this.flags.url, source: names.url.flag }
@@ -337,7 +337,7 @@ const isSameAddress = (saved: FoundSetting | undefined, address: string): boolea
   saved !== undefined && isSameService(readAddress(saved.value, saved.source), address)
 
 function noProfile(name: string, file: string, existing: string[]): CliError {
-  const list = `The profiles in the file are ${existing.join(', ')}.`
+  const list = `Profiles in the file: ${existing.join(', ')}.`
   const others = existing.length === 0 ? 'The file has no profiles.' : list
   return new CliError('no_profile', `${file} has no profile ${name}. ${others}`, {
     hint: `\`sandlot signup --url URL --profile ${name}\` or \`sandlot config set-url URL --profile ${name}\` creates it.`,

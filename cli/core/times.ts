@@ -4,14 +4,15 @@ const steps = [
   [120, 60, 'min'],
 ] as const
 
-/** Formats a duration such as `90 s`, `5 min`, `3 h` or `12 days`. Rounds up. */
+/** Formats a duration for display, for example as `90 s`, `5 min`, `3 h` or `12 days`. Rounds up. */
 export function showSeconds(seconds: number): string {
   const [, unit, name] = steps.find(([min]) => seconds >= min) ?? [0, 1, 's']
   return `${Math.ceil(seconds / unit)} ${name}`
 }
 
 /**
- * Minimum clock skew to correct. Latency and the one-second resolution of `Date` cause smaller differences.
+ * Minimum clock skew to correct. Smaller differences may be due to latency and the one-second resolution of
+ * the HTTP `Date` header.
  */
 const minSkewMs = 2_000
 let aheadMs = 0

@@ -12,7 +12,10 @@ interface WaitReporter {
 const maxSeconds = 3600
 const pollMs = 1_000
 
-/** Repeats an attempt while a quota or a rate limit is exceeded. @throws {CliError} for any other failure */
+/**
+ * Retries until no quota or rate limit is exceeded, waiting between attempts.
+ * @throws {CliError} for any other failure
+ */
 export async function waitOut<T>(api: Api, attempt: () => Promise<T>, reporter: WaitReporter): Promise<T> {
   for (let before = ''; ; ) {
     try {

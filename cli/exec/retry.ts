@@ -49,7 +49,7 @@ export class RetryPolicy {
 
   /**
    * Records a failure. Returns the delay before the next attempt in milliseconds, or undefined to give up.
-   * @param isTemporary by default true for connection and server errors
+   * @param isTemporary defaults to true for connection errors and server errors
    */
   afterFailure(error: unknown, isTemporary = mayPass(error)): number | undefined {
     if (this.isFresh) this.brokeAt = this.now()

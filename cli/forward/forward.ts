@@ -33,7 +33,7 @@ export function readPort(text: string, _: number, all: string[]): ForwardedPort 
 function hintFor(text: string, all: string[]): string {
   const port = all.find((each) => /^(?:\d*:)?\d+$/.test(each))
   if (port !== undefined && !/[\d:]/.test(text[0]!))
-    return `\`sandlot forward --session ${shellWord(text)} ${port}\` forwards to a port of the session ${shellWord(text)}.`
+    return `\`sandlot forward --session ${shellWord(text)} ${port}\` forwards to a port of session ${shellWord(text)}.`
   return '`sandlot forward 8080:3000` forwards local port 8080 to port 3000 of the session.'
 }
 

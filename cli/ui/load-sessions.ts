@@ -24,7 +24,7 @@ export async function takeActive(ui: Ui, active: Sandbox[]): Promise<void> {
   for (const { id } of missing.slice(0, maxReloads)) {
     const ended = await reloadSession(ui, id)
     if (ended?.state === 'destroyed' && ended.destroy_reason !== 'requested')
-      showNotice(ui, `The session ${nameOf(ended)} has ended: ${describeDestroyed(ended)}.`)
+      showNotice(ui, `Session ${nameOf(ended)} has ended: ${describeDestroyed(ended)}.`)
   }
 }
 

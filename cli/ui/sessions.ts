@@ -21,7 +21,7 @@ export function requireActive(session: Sandbox | undefined): Sandbox {
   if (session.state === 'active') return session
   throw new CliError(
     'sandbox_destroyed',
-    `The session ${nameOf(session)} has ended: ${describeDestroyed(session)}.`,
+    `Session ${nameOf(session)} has ended: ${describeDestroyed(session)}.`,
   )
 }
 
@@ -54,7 +54,7 @@ export function askNewSession(ui: Ui): void {
       const session = await createSession(ui, values)
       putSessions(ui, [session])
       ui.store.set({ selected: session.id, filter: '' })
-      showNotice(ui, `The session ${nameOf(session)} is ${session.ready_at === null ? 'starting' : 'ready'}.`)
+      showNotice(ui, `Session ${nameOf(session)} is ${session.ready_at === null ? 'starting' : 'ready'}.`)
       ui.refresh()
     })
   openForm(ui, newForm('New session', fields, create, { enterWord: 'create' }))
@@ -77,7 +77,7 @@ export function askToDestroy(ui: Ui): void {
     showNotice(ui, `Destroying ${nameOf(session)}…`)
     const ended = await ui.api.call('destroySandbox', { params: { id: session.id } })
     putSessions(ui, [ended])
-    showNotice(ui, `The session ${nameOf(session)} was destroyed.`)
+    showNotice(ui, `Session ${nameOf(session)} was destroyed.`)
     ui.refresh()
   }
   const question = `Destroy ${oneLine(nameOf(session))}?`

@@ -4,7 +4,7 @@ const minute = 60 * second
 const hour = 60 * minute
 const day = 24 * hour
 
-/** Formats an age, such as `5s`, `3m`, `2h` or `4d`. */
+/** Formats an age, for example as `5s`, `3m`, `2h` or `4d`. */
 export function showAge(ms: number): string {
   if (ms < minute) return `${Math.max(0, Math.floor(ms / second))}s`
   if (ms < hour) return `${Math.floor(ms / minute)}m`
@@ -27,12 +27,12 @@ export function describeRemainingTime(ms: number): string {
   return `${Math.round(ms / minute)} min left`
 }
 
-/** Formats a duration, such as `250 ms`, `3.2 s` or `4 m 5 s`. */
+/** Formats a duration, for example as `250 ms`, `3.2 s` or `4 m 5 s`. */
 export function showDuration(ms: number): string {
   if (ms < second) return `${Math.round(ms)} ms`
   if (ms < minute) return `${(ms / second).toFixed(1)} s`
   return `${Math.floor(ms / minute)} m ${Math.floor((ms % minute) / second)} s`
 }
 
-/** Formats a time of day in local time, such as `14:02:11`. */
+/** Formats the local time of day, for example as `14:02:11`. */
 export const showClock = (ms: number): string => new Date(ms).toTimeString().slice(0, 8)

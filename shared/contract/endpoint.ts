@@ -8,7 +8,7 @@ import { whole } from './texts.ts'
 
 export type Credential = 'none' | 'token' | 'key'
 /**
- * The rate limit bucket from which a request takes a token. There is one bucket per account, or one per
+ * The rate-limit bucket from which a request takes a token. There is one bucket per account, or one per
  * client address for unauthenticated requests. A login also takes a token from the bucket of its email
  * address (`login_account`).
  *
@@ -115,9 +115,9 @@ export const family = <const All extends Record<string, Declared & WithScope & W
     ]),
   ) as { [Name in keyof All]: All[Name] & Pick<Endpoint, 'status' | 'repeat' | 'errors'> & { name: Name } }
 
-/** Credential, scope and rate limit bucket of routes that read the account's data. */
+/** Credential, scope and rate-limit bucket of routes that read the account's data. */
 export const reading = { credential: 'key', scope: 'run', bucket: 'reads' } as const
-/** Credential, scope and rate limit bucket of routes that change the account's policies. */
+/** Credential, scope and rate-limit bucket of routes that change the account's policies. */
 export const changing = { credential: 'key', scope: 'full', bucket: 'changes' } as const
 
 export type Input<T> = T extends z.ZodType ? z.output<T> : undefined

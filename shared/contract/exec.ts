@@ -158,7 +158,7 @@ export const ExecResult = z
 export type ExecResult = z.infer<typeof ExecResult>
 export type ExecOutcome = Omit<ExecResult, 'stdout' | 'stderr' | 'lossy' | 'output_encoding'>
 
-/** Credential, scope and rate limit bucket of all routes that operate inside a sandbox. */
+/** Credential, scope and rate-limit bucket of all routes that operate inside a sandbox. */
 export const inside = { credential: 'key', scope: 'run', bucket: 'sandbox_ops' } as const
 export const insideErrors = [
   'not_found',

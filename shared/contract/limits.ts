@@ -38,7 +38,7 @@ export const limits = {
   globCharacters: 1024,
   /**
    * Maximum number of watches per sandbox on each worker. The limits of `listed` also apply to each watch,
-   * where `bytes` is the size of the names and times of the entries.
+   * where `bytes` is the size of the entries' names and timestamps.
    */
   watches: 8,
   /** Maximum length of a line in a files/grep response. Longer lines are truncated. */

@@ -119,7 +119,8 @@ const pid = done<{ id: string; pid: number }>()('pid of command', (db, { id, pid
 )
 
 /**
- * Records the PID of a command in a terminal or a replacement slot, which was not yet known at the insert.
+ * Records the PID of a command that runs in a terminal, or whose slot had to be replaced. Its PID was not yet
+ * known when the row was inserted.
  */
 export const recordPid = (db: Queries, id: string, of: number) => pid(db, { id, pid: of })
 

@@ -58,8 +58,8 @@ const destroyReason = first<{ id: string }>()('end of sandbox of running command
 )
 
 /**
- * Returns why the sandbox of a running command was destroyed. Returns undefined if the sandbox is not
- * destroyed or the command is not running.
+ * Returns why a command's sandbox was destroyed. Returns undefined if the sandbox has not been destroyed, or
+ * if the command is not recorded as running.
  */
 export const findDestroyReasonOfExec = (db: Queries, id: string) => destroyReason(db, { id })
 

@@ -26,7 +26,10 @@ export const newWorkerId = () => idOf('wrk')
  */
 export const podName = (sandboxId: string): string => sandboxId.replace('_', '-')
 
-/** Returns the suffix of an ID or pod name that determines the slot owner (shared/rpc/worker-registry.ts). */
+/**
+ * Returns the suffix of a sandbox ID or pod name that determines which worker owns the sandbox's slots
+ * (shared/rpc/worker-registry.ts).
+ */
 export const hashKeyOf = (id: string) => id.slice(-hashKeyLength)
 const hashKeyLength = 4
 

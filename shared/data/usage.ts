@@ -118,7 +118,7 @@ type ListedAccount = Pick<
 >
 
 /**
- * Returns all accounts, oldest first, with the number of active sandboxes and the usage in the current month.
+ * Returns all accounts, oldest first, each with its number of active sandboxes and its usage this month.
  */
 export const listAccountsWithUsage = rows()(
   'accounts with usage',

@@ -28,7 +28,10 @@ export interface LivenessTimeouts {
   cluster: number
   /** Maximum time until the cluster responds to a worker's ping, which delays the worker's heartbeat. */
   ping: number
-  /** Interval between pings to a pod. With a shorter interval, a busy API server would appear dead. */
+  /**
+   * Interval between pings to a pod, within which each ping must be answered. Pings pass through the
+   * Kubernetes API server, so with a shorter interval, connections would break whenever that server is busy.
+   */
   keepAlive: number
   /** Maximum time until a shell in a pod responds. After that, its connection is considered half-open. */
   shell: number

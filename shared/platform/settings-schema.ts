@@ -352,7 +352,9 @@ const processes = {
     .number()
     .min(0.1)
     .default(10)
-    .describe('The interval, in seconds, at which the reconciler compares pods with database rows.'),
+    .describe(
+      'The interval, in seconds, at which the reconciler compares the pods with the sandbox rows in the database.',
+    ),
   SANDBOX_RECORD_DAYS: whole
     .min(35)
     .max(36_500)

@@ -53,8 +53,8 @@ interface FileCall<E extends { body: unknown; reply: unknown }> {
 export type CallName = keyof Calls
 
 /**
- * Calls that stream data. If the request body is the client's data, the arguments are sent in a header and
- * must be small.
+ * Calls whose request or response body is streamed. If the request body contains the client's data, the
+ * arguments are sent in a header instead, so they must be small.
  */
 export interface Streams {
   execEvents: { args: StartExec }
@@ -106,7 +106,7 @@ export interface StartExec extends InSandbox {
   /** How the output is returned. The default timeout depends on this mode. */
   mode: 'json' | 'events' | 'background'
   request: ExecRequest
-  /** Whether the account has a command allowlist. The worker then checks environment variables too. */
+  /** Whether the account has a command allowlist. The worker then also checks environment variables. */
   isListed?: boolean
   idempotencyKey?: string | undefined
 }

@@ -76,7 +76,7 @@ test('an allowlist check returns the matching entry without running the command'
   expect((await alice.call('getAllowlist')).body.refusals).toEqual([])
 })
 
-describe('foreground, event-stream, background and terminal commands', () => {
+describe('commands in the foreground, as an event stream, in the background and in a terminal', () => {
   const kinds = [
     { body: {} },
     { body: {}, headers: { accept: 'text/event-stream' } },

@@ -56,7 +56,7 @@ const allowed = (outcomes: Outcome[]) => outcomes.filter(({ status }) => status 
 
 const refilled = (limit: number, ms: number) => Math.floor((ms * limit) / 60_000)
 
-test('each API process counts reads and changes in its own rate limit buckets', async () => {
+test('each API process has its own rate-limit buckets for reads and for changes', async () => {
   const alice = await world.account()
   const strict = await world.startApi({ RATE_READS_PER_MINUTE: '3', RATE_CHANGES_PER_MINUTE: '1' })
   const api = world.apis.indexOf(strict)
@@ -107,7 +107,7 @@ test('after the Retry-After delay, exactly one more request succeeds', async () 
   expect(allowed(outcomes)).toHaveLength(1)
 })
 
-test('all keys of an account share one rate limit bucket, separate from those of other accounts', async () => {
+test('all keys of an account share one rate-limit bucket, separate from those of other accounts', async () => {
   const alice = await world.account()
   const bob = await world.account()
   const second = await alice.withNewKey()
@@ -123,7 +123,7 @@ test('all keys of an account share one rate limit bucket, separate from those of
   expect(await destroy(bob, 0)).toMatchObject({ status: 404, remaining: limits.lifecycle - 1 })
 })
 
-test('commands and file requests share a rate limit bucket, as do creates and destroys', async () => {
+test('commands and file requests share a rate-limit bucket, as do creates and destroys', async () => {
   const alice = await world.account()
   const id = newSandboxId()
   const before = await operate(alice, 0)
@@ -137,7 +137,7 @@ test('commands and file requests share a rate limit bucket, as do creates and de
 const ids = { id: newSandboxId(), key_id: `key_${'0'.repeat(26)}`, exec_id: newExecId(), name: 'NAME' }
 
 test.each(Object.keys(endpoints) as EndpointName[])(
-  'a request to %s counts against the rate limit bucket named in the contract',
+  'a request to %s counts against the rate-limit bucket named in the contract',
   async (name) => {
     const alice = await world.account()
     const answer = await alice
@@ -153,7 +153,7 @@ test.each(Object.keys(endpoints) as EndpointName[])(
   },
 )
 
-test('in-process rate limit buckets refill steadily and are evicted in least-recently-used order', () => {
+test('in-process rate-limit buckets refill steadily and are evicted in least-recently-used order', () => {
   let now = 0
   const buckets = new TokenBuckets({ perSecond: 1, burst: 60 }, () => now)
   const take = (owner = 'a') => buckets.take(owner)
@@ -233,7 +233,7 @@ describe('buckets per address', () => {
       expect(await signUp(api, proxy, other)).toBe(400)
   })
 
-  test('logins and sign-ups count against different rate limit buckets', async () => {
+  test('logins and sign-ups count against different rate-limit buckets', async () => {
     const api = await startStrict({ RATE_LOGIN_PER_MINUTE: '2' })
     const body = '{"email":"nobody@example.com","password":"not the password"}'
     const logIn = async () => (await post('login', body, api, '127.0.0.7')).status
@@ -264,7 +264,7 @@ describe('buckets in Redis', () => {
     })
   })
 
-  test('rate limit buckets still refill after the Redis clock steps back', async () => {
+  test('rate-limit buckets still refill after the Redis clock steps back', async () => {
     await withBuckets(async (buckets) => {
       const take = () => buckets.take('sandbox_ops', 'back', 60)
       // An empty bucket whose time is an hour in the future.

@@ -149,7 +149,7 @@ describeOnBothDrivers('background commands', (driver) => {
     })
   })
 
-  test.concurrent('kills a background command at its timeout', async () => {
+  test.concurrent('kills a background command when it times out', async () => {
     const params = await start({ command: ['sleep', '60'], timeout_ms: 300 })
     expect(await ended(params)).toMatchObject({ status: 'timed_out', exit_code: null })
   })

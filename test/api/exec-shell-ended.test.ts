@@ -91,7 +91,7 @@ describeOnBothDrivers('a command that signals its shell', (driver) => {
     ['KILL', 'SIGKILL'],
     ['TERM', 'SIGTERM'],
   ])(
-    'reports the observed exit status if a terminal command sends %s to its parent',
+    'reports the observed exit status if a command in a terminal sends %s to its parent',
     async (signal, name) => {
       const result = await inBackground({
         command: `trap "" HUP; kill -${signal} $PPID; sleep 7205; sleep 7205`,

@@ -32,7 +32,7 @@ describeOnBothDriversAtOnce('exec start', (driver) => {
     expect(events.at(-1)!.data).toMatchObject({ pid, start_error: null })
   })
 
-  test('a terminal command reports its pid, or a start_error if its program cannot be started', async () => {
+  test('a command in a terminal reports its pid, or a start_error if its program cannot be started', async () => {
     const run = async (body: ExecRequest) => waitForExit((await exec({ ...body, tty: true })).id)
     const ran = await run({ command: 'echo $$; exit 127' })
     expect(ran).toMatchObject({ exit_code: 127, start_error: null, stdout: `${ran.pid}\r\n` })

@@ -36,7 +36,7 @@ test('each TTL extension sent at the moment of expiry has the effect reported in
   const expected = new Map<string, string>()
   let started = 0
   const random = makeRandom(seed)
-  /** Running average, so that requests reach the database around the expiry on a slow machine too. */
+  /** Running average, so that requests reach the database around the expiry even on a slow machine. */
   let latencyMs = 20
 
   async function race(): Promise<void> {

@@ -279,7 +279,7 @@ interface Inserted {
   name?: string
   image?: string
   team?: string
-  /** The time of creation, which the id contains too. */
+  /** The time of creation, which the id also contains. */
   at?: string
 }
 

@@ -281,7 +281,7 @@ function readIfFile(path: string): string[] {
   }
 }
 
-/** Joins the bytes of all output events, so that a split value is found too. */
+/** Joins the bytes of all output events, so that a split value is also found. */
 function decodeEvents(text: string): string {
   return [...text.matchAll(/^event: (?:stdout|stderr)$[\s\S]*?^data: (.*)$/gm)]
     .map(([, data]) => {

@@ -55,7 +55,7 @@ Use \`sandlot session create --rm -- make test\` to run this command in a new se
   [
     ['forward', 'web', '8000'],
     `"web" is not PORT or LOCAL:PORT, with ports from 1 to 65535.
-\`sandlot forward --session web 8000\` forwards to a port of the session web.`,
+\`sandlot forward --session web 8000\` forwards to a port of session web.`,
   ],
   [
     ['secrets', 'create', 'A=hunter2'],

@@ -89,7 +89,7 @@ describeOnEveryImage('copies', ({ driver, env }) => {
     const named = notCopied(ran).join('\n')
     for (const name of ['locked', 'b', 'pipe']) expect(named).toMatch(new RegExp(`\\./${name}\\b`))
     expect(readFileSync(local('odd/a'), 'utf8')).toBe('a\n')
-    // Copying a folder with only such entries must fail too.
+    // Copying a folder with only such entries must also fail.
     await sh('mkdir lone && mkfifo lone/pipe')
     expect(await cp(':lone', local('lone'))).toMatchObject({ code: 9 })
     expect(await cp(':lone/pipe', local('x'))).toMatchObject({ code: 2 })

@@ -68,7 +68,7 @@ describe('exec', () => {
     expect(await exec(['-s', 'sbx_none', 'cat', '--json'])).toMatchObject({
       code: 125,
       stdout: '',
-      stderr: expect.stringContaining('The session sbx_none was not found'),
+      stderr: expect.stringContaining('Session sbx_none was not found'),
     })
   })
 

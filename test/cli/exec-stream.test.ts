@@ -227,7 +227,7 @@ test.each([
 })
 
 test('`exec` suggests -s if the command is the name of a session', async () => {
-  const hint = `To run it in the session "${user.id}": sandlot exec --session ${user.id} uname -a\n`
+  const hint = `To run it in session "${user.id}": sandlot exec --session ${user.id} uname -a\n`
   const plain = await exec([user.id, 'uname', '-a'])
   expect(plain.code).toBe(127)
   expect(plain.stderr.endsWith(`\n${hint}`)).toBe(true)

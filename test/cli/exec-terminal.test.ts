@@ -61,7 +61,7 @@ test.each([
   expect((await user.run(['ps', '--quiet'])).stdout).toBe('')
 })
 
-test("`exec` reports on a new line that the shell's session has ended", async () => {
+test('if the session is destroyed while a shell is open, `exec` prints a notice on a new line', async () => {
   const other = (await user.run(['session', 'create'])).stdout.trim()
   const shell = openClient(['-s', other, '-it', '--', 'sh'])
   await shell.shows('$ ')

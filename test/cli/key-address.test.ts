@@ -143,7 +143,7 @@ test('`config set-key` saves and reports the address in SANDLOT_URL if no addres
   expect(await at.sent(['whoami'], { SANDLOT_URL: at.own.url })).toMatchObject({ code: 4, own: [] })
 })
 
-test('a key saved by an earlier version without an address is not sent until `config set-url` runs', async () => {
+test('a key that an earlier version saved without an address is not sent until `config set-url` is run', async () => {
   await using at = await startPeers()
   at.home.writeConfig(`api_key = "${key('bare')}"\n`)
   const { code, stderr, other } = await at.sent(['whoami'], { SANDLOT_URL: at.other.url })

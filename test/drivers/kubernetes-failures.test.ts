@@ -61,7 +61,7 @@ describe.skipIf(!hasCluster)('cluster failures', () => {
       },
     )
 
-    test('the driver stops waiting for an unschedulable pod at the timeout, when aborted, or when the pod is deleted', async () => {
+    test('the driver stops waiting for an unschedulable pod if it times out, is aborted, or the pod is deleted', async () => {
       const greedy = world.open({ SANDBOX_CPU: '500', SANDBOX_CPU_REQUEST: '500' })
       const pod = await greedy.create(request())
       const refusal = await untilReady(greedy, pod, AbortSignal.timeout(10_000)).catch((error) => error)

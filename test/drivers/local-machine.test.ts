@@ -179,6 +179,6 @@ describe('the bubblewrap command line', () => {
 test('reports which limits the machine cannot enforce, and how to fix that', () => {
   const view = {} as SystemView
   const machine = { isolation: 'user' as const, isRoot: false, cgroups: [], limits, fileSize: 1, view }
-  expect(listWeaknesses(machine).join(' ')).toMatch(/cpu, memory, pids are not limited.*systemd-run/)
+  expect(listWeaknesses(machine).join(' ')).toMatch(/no limit on cpu, memory, pids.*systemd-run/)
   expect(describeIsolation(machine)).toContain('control groups limit nothing')
 })

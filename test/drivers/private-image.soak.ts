@@ -1,7 +1,7 @@
 /**
- * Pulls an image from a registry that requires a login. The cluster's only node must be this machine, because
- * containerd uses plain HTTP only for registries on the loopback address. Needs docker-registry, htpasswd, skopeo, ctr
- * and a static busybox. Set CONTAINERD_ADDRESS so that ctr can remove the image from the node afterwards.
+ * Pulls an image from a registry that requires a login. Needs a single-node cluster on the machine that runs the suite,
+ * because containerd uses plain HTTP only for registries on the loopback address. Also needs docker-registry, htpasswd,
+ * skopeo, ctr and a static busybox. Set CONTAINERD_ADDRESS so that ctr can remove the image from the node afterwards.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'

@@ -86,7 +86,7 @@ test('logins with wrong passwords are limited per email address without locking 
   expect((await logIn(alice, home)).status).toBe(200)
 })
 
-test("crafted email values cannot use up the rate limit bucket of an owner's known address", async () => {
+test("crafted email values cannot use up the rate-limit bucket of an owner's known address", async () => {
   const alice = await world.account()
   const home = '127.0.5.1'
   expect((await logIn(alice, home)).status).toBe(200)

@@ -33,7 +33,7 @@ describeInSandboxes('terminals', (open) => {
   })
   afterAll(() => sandbox?.close())
 
-  test('a terminal command receives its directory, environment and arguments unchanged', async () => {
+  test('a command in a terminal receives its directory, environment and arguments unchanged', async () => {
     const words = ["it's", '$HOME', 'a  b', '*', 'ü€', '', 'two\nlines']
     const { terminal, screen } = await start({
       argv: ['/bin/sh', '-c', 'pwd; printf "[%s]" "$WORD" "$@"', 'sh', ...words],
@@ -67,7 +67,7 @@ describeInSandboxes('terminals', (open) => {
     expect(await terminal.ended).toMatchObject({ code: 126 })
   })
 
-  test('the argv that the cluster sees contains no part of a terminal command', async () => {
+  test('the argv that the cluster sees contains no part of a command that runs in a terminal', async () => {
     const seen: string[] = []
     const watched = changed(driver, {
       start: (where, argv, options) => {

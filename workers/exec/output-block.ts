@@ -61,8 +61,8 @@ export class Block {
   }
 
   /**
-   * Returns the bytes from a position up to the next switch. They are not copied, because stored bytes never
-   * change.
+   * Returns the bytes from a position up to the next switch between stdout and stderr. Does not copy them,
+   * because stored bytes never change.
    */
   runFrom(offset: number, maxBytes: number): { stream: StreamName; bytes: Buffer } {
     const index = this.switchAfter(offset)

@@ -172,8 +172,8 @@ const timeoutOf = ({ request, mode }: StartExec): number =>
 const rereadMs = 1_000
 
 /**
- * Stops a command at its timeout or when its sandbox expires. At expiry, first reads the sandbox's row again,
- * because the sandbox may have been extended.
+ * Stops a command when it times out or its sandbox expires. On expiry, first reads the sandbox's row again,
+ * because the sandbox's lifetime may have been extended.
  */
 function stopAtTimeout(
   worker: ExecContext,

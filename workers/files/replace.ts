@@ -1,6 +1,6 @@
 /**
- * Replaces exact text in a file, cooperatively and in linear time. An LF in the client's text matches both LF
- * and CR LF, and each replaced line keeps its line ending.
+ * Replaces exact text in a file in linear time, with regular pauses for other requests (`cooperative.ts`). An
+ * LF in the client's text matches both LF and CR LF, and each replaced line keeps its line ending.
  */
 import { limits } from '../../shared/contract/limits.ts'
 import { Problem } from '../../shared/platform/problem.ts'
@@ -166,7 +166,7 @@ function* noMatch(content: Buffer, old: string, isExact: boolean): Steps<Problem
   const hint = hasOtherEndings
     ? ' It occurs with other line endings. Send \\n, which matches any line ending.'
     : similar.length > 0
-      ? ` Its first line matches line ${similar.join(', ')} except for leading or trailing white space.`
+      ? ` Lines that match its first line except for leading or trailing white space: ${similar.join(', ')}.`
       : ''
   return new Problem('edit_no_match', `The text to replace does not occur in the file.${hint}`, {
     members: { matches: 0, lines: [], similar_lines: similar },

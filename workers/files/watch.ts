@@ -295,5 +295,5 @@ function attributesOf(printed: string): string {
 const tooLarge = () =>
   new Problem(
     'invalid_request',
-    `A watch is limited to ${limits.listed.entries} entries, and to ${limits.listed.bytes / 2 ** 20} MiB of names and times. Watch a smaller directory, or reduce depth.`,
+    `A watch is limited to ${limits.listed.entries} entries and ${limits.listed.bytes / 2 ** 20} MiB of names and timestamps. Watch a smaller directory, or use a smaller depth.`,
   )

@@ -18,7 +18,7 @@ export async function buildAutomaton(values: readonly Uint8Array[]) {
   /** Other children of each state, by parent and byte. */
   const others = new Map<number, number>()
   const fallback = new Int32Array(size)
-  /** Index of the longest value that ends in each state, plus 1; otherwise 0. */
+  /** For each state, 1 plus the index of the longest value that ends there, or 0 if no value does. */
   const ends = new Uint16Array(size)
   let states = 1
   let pauseAt = statesPerSlice

@@ -50,7 +50,7 @@ export const shellThatWaits: readonly string[] = [
 
 /**
  * Maximum size of a script that is sent as one line, which the shell reads byte by byte. Longer scripts are
- * read with `dd`, which then accounts for half of the command's start time.
+ * read with `dd`, which then accounts for half of the command's startup time.
  */
 const maxLineBytes = 2_048
 

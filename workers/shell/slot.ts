@@ -1,6 +1,6 @@
 /**
  * A slot is a shell that waits in a pod for one command. Opening a slot accounts for most of a command's
- * start time.
+ * startup time.
  */
 import { randomBytes } from 'node:crypto'
 import { constants } from 'node:os'

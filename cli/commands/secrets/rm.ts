@@ -12,7 +12,7 @@ export const define = defineCommand<{ session?: string }>({
   fields: ['name', 'sandbox_id', 'deleted'],
   handle: async ({ args, options, api, output, ask }) => {
     const name = args[0]!
-    const owner = options.session === undefined ? 'the account' : `the session ${options.session}`
+    const owner = options.session === undefined ? 'the account' : `session ${options.session}`
     const question = `Delete the secret ${name} from ${owner}? Its value cannot be recovered.`
     await ask.confirm(question, 'Nothing was deleted.')
     const sandbox_id = await idOfGiven(options.session, api)

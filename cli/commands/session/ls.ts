@@ -23,7 +23,7 @@ export const define = defineCommand<Options>({
   declare: (command) =>
     addPageOptions(
       command
-        .option('-a, --all', 'list destroyed sessions too')
+        .option('-a, --all', 'also list destroyed sessions')
         .addOption(new Option('--state <state>').choices(states).default('active'))
         .option('--name <name>', 'list only sessions with this name')
         .option('--image <image>', 'list only sessions with this image')

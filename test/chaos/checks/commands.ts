@@ -59,7 +59,7 @@ function checkReported(
   for (const reported of entry.reported) {
     const row = rows.get(reported.id)
     if (!row && (reported.status === 'lost' || reported.status === 'killed')) continue
-    // The worker repeats the last commits before a crash, unless it dies too. With a key, the status is on
+    // The worker repeats the last commits before a crash, unless it also dies. With a key, the status is on
     // disk first.
     const others = ['lost', 'killed']
     const mayGo = row && !row.has_key && reported.status !== 'lost' && others.includes(row.status)

@@ -86,7 +86,7 @@ test('the command prompt opens even if the session has ended', async () => {
   const gone = ended()
   ui.store.set({ sessions: new Map([[gone.id, gone]]), pages: [sessionPage(gone.id)] })
   pressAll(ui, 'x', 'd', 'q', 'return')
-  expect(formOf(ui.store.get())).toMatchObject({ error: 'The session web has ended: its TTL has expired.' })
+  expect(formOf(ui.store.get())).toMatchObject({ error: 'Session web has ended: its TTL has expired.' })
   expect(valuesOf(formOf(ui.store.get())!)).toEqual({ command: 'dq' })
   pressAll(ui, 'escape')
   expect(ui.store.get()).toMatchObject({ dialog: undefined, pages: [{ at: 'session' }] })
@@ -127,7 +127,7 @@ test('if a shell cannot be opened, the picker ignores typed keys until Enter is 
   pressAll(ui, 'e', 'q')
   expect(ui.store.get().dialog).toEqual({
     kind: 'message',
-    text: 'The session web has ended: its TTL has expired.',
+    text: 'Session web has ended: its TTL has expired.',
   })
   pressAll(ui, 'return')
   expect(ui.store.get()).toMatchObject({ dialog: undefined, pages: [{ at: 'session' }] })

@@ -74,7 +74,7 @@ export function describePods(contract: Contract): void {
       expect(tries).toBeGreaterThan(1)
     })
 
-    test('a driver stops an endless readiness check at the timeout', async () => {
+    test('a driver stops an endless readiness check when the caller aborts it', async () => {
       const stop = new AbortController()
       const ready = driver.ready(pod, stop.signal, () => new Promise(() => {}))
       stop.abort(new Error('called off'))

@@ -64,8 +64,8 @@ function outOfMemory(container?: V1ContainerStatus): PodDeath | undefined {
 }
 
 /**
- * Reports a restarted container as a death, because the restart has ended the sandbox's processes. A
- * container restarts only if the pod was changed.
+ * Reports a restarted container as a death, because the restart has ended the sandbox's processes. With
+ * `restartPolicy: Never`, a container restarts only if someone has edited the pod.
  */
 function restart(container?: V1ContainerStatus): PodDeath | undefined {
   if (container?.restartCount) return failed(`Changed: its container was restarted from ${container.image}`)

@@ -76,8 +76,8 @@ export const wrap = (argv: readonly string[], { tty }: StartOptions = {}): strin
  * with the cluster's message, whereas starting a process with a terminal rejects.
  *
  * Known behavior of containerd 1.6 and the kubelet, and how to avoid it:
- * - The exit of a process with more than 128 KiB of unread input is never reported (`kubectl exec` hangs
- *   too). Close the process once its exit is known from another source.
+ * - The exit of a process with more than 128 KiB of unread input is never reported (`kubectl exec` also
+ *   hangs). Close the process once its exit is known from another source.
  * - If many processes exit immediately after starting, their exits are reported seconds late, and output may
  *   be lost (containerd#8557). Keep such a process waiting until its output has been read.
  * - If input or EOF arrives after the runtime has closed its side, the kubelet breaks the connection

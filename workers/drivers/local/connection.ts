@@ -151,7 +151,7 @@ class AgentProcess implements Process {
       this.stage = 'running'
       this.opening.resolve()
     } else if (typeof failed === 'string') {
-      // A running process may fail too, when the program of its terminal ends first.
+      // A running process may also fail, when the program of its terminal ends first.
       this.lose(failed.slice(0, 300), refusal(failed))
     } else if (typeof exit === 'number' && this.stage === 'running') {
       this.finish({ kind: 'exited', code: exit })

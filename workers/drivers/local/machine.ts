@@ -99,7 +99,7 @@ export function listWeaknesses(machine: Machine): string[] {
     isolation === 'root-no-userns' &&
       'Sandboxes have no separate user namespace, because this kernel does not allow ordinary users to create one (sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns).',
     missing.length > 0 &&
-      `A sandbox's ${missing.join(', ')} are not limited${missing.includes('pids') && isolation === 'user' ? ' (pids: only by ulimit)' : ''}, because no control group can be created. Run Sandlot as root, or in a delegated control group (systemd-run --user --scope -p Delegate=yes).`,
+      `Sandboxes have no limit on ${missing.join(', ')}${missing.includes('pids') && isolation === 'user' ? ' (pids: only by ulimit)' : ''}, because no control group can be created. Run Sandlot as root, or in a delegated control group (systemd-run --user --scope -p Delegate=yes).`,
     'The disk limit applies to each file, not to a sandbox as a whole: all sandboxes share the disk of their folder. ' +
       'A sandbox with more than SANDBOX_INODES files is ended within seconds' +
       (isRoot ? '.' : '; files in unreadable folders are not counted.'),
@@ -189,7 +189,7 @@ function writeAtomically(path: string, content: string | Buffer): string {
   return path
 }
 
-/** Writes the files for /etc in sandboxes, which do not reveal the host's users or host names. */
+/** Writes the /etc files that sandboxes see. These files do not reveal the host's users or host names. */
 function writeEtc(directory: string): SystemView['etc'] {
   const files = {
     passwd: `root:x:0:0:root:/root:/bin/sh\nsandbox:x:${sandboxUser}:${sandboxUser}::/workspace:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n`,
