@@ -64,7 +64,7 @@ export function startTransfer(progress: Progress, name: string, whole?: number) 
   return transfer
 }
 
-/** Formats the progress of a transfer, such as `[######----]  60%  6.0/10.0 MB  3.1 MB/s`. */
+/** Formats the progress of a transfer, for example as `[######----]  60%  6.0/10.0 MB  3.1 MB/s`. */
 export function showTransfer(done: number, whole: number | undefined, seconds: number): string {
   const rate = seconds > 0 ? `  ${megabytes(done / seconds)} MB/s` : ''
   if (whole === undefined || whole === 0) return `${megabytes(done)} MB${rate}`
