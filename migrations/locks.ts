@@ -16,8 +16,8 @@ interface Connection {
 const pauseMs = { initial: 250, max: 5_000 }
 
 /**
- * Runs `work`, and retries it after each lock timeout or deadlock. Pauses between attempts let waiting
- * requests run.
+ * Runs `work`, and retries it after each lock timeout or deadlock. Waits between attempts, so that blocked
+ * requests can run.
  */
 export async function retryLocks<T>(work: () => Promise<T>, { report, execute }: Connection): Promise<T> {
   for (let pause = pauseMs.initial; ; pause = Math.min(pause * 2, pauseMs.max)) {

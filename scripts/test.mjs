@@ -1,7 +1,7 @@
 /**
  * `npm test`: installs missing dependencies, builds the client and runs the tests.
- * The last line is `N passed, N failed`. If no more than five files fail, they are run again. A file that
- * then passes is `flaky`, and counts as passed unless it differs from the commit in GATE_BASE.
+ * The last line is `N passed, N failed`. If no more than five files fail, they are rerun. A file that then
+ * passes is `flaky`, and counts as passed unless it differs from the commit in GATE_BASE.
  */
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -26,8 +26,8 @@ const usage = `npm test -- [FILE…] [OPTION…]
 File names precede options. All other options are passed to vitest.`
 
 /**
- * Maximum number of failed files that are run again. If more files fail, flakiness is unlikely to be the
- * cause.
+ * Failed test files are rerun only if there are at most this many. If more fail, flakiness is unlikely to be
+ * the cause.
  */
 const maxRetriedFiles = 5
 

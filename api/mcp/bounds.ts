@@ -1,4 +1,7 @@
-/** Validates MCP messages. Names must be short, because responses and progress notifications repeat them. */
+/**
+ * Validates MCP messages. Request IDs, methods, tool names and progress tokens must be short, because
+ * responses and progress notifications repeat them.
+ */
 import { invalid } from '../errors/invalid.ts'
 
 const maxNamed = 200

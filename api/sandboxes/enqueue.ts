@@ -1,4 +1,4 @@
-/** Enqueues jobs for workers. A failure is only logged, because the reconciler later does the job's work. */
+/** Enqueues jobs for workers. Failures are only logged, because the reconciler will do the work later. */
 import type { Context } from '../../shared/platform/context.ts'
 import type { Logger } from '../../shared/platform/log.ts'
 import { notify } from '../../shared/platform/notify.ts'

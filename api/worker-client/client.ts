@@ -39,7 +39,7 @@ export { CallLost, reportLost }
 
 export interface CallOptions {
   signal: AbortSignal
-  /** Maximum time from a worker's acceptance to its response. After that, the call counts as lost. */
+  /** How long a worker may take to respond after it accepts a call. After that, the call counts as lost. */
   timeoutMs: number
   /** The only worker that can serve the call. By default, the sandbox's slot owner is tried first. */
   workerId?: string | undefined

@@ -1,7 +1,10 @@
 export const shells = ['bash', 'zsh', 'fish'] as const
 export type Shell = (typeof shells)[number]
 
-/** Completion directives. As in Cobra, `sandlot __complete` ends with `:` and the sum of the directives. */
+/**
+ * Completion directives. As in Cobra, the last line printed by `sandlot __complete` is `:` and the sum of the
+ * directives.
+ */
 export const directives = { noSpace: 2, noFiles: 4 } as const
 
 const bash = String.raw`# bash completion for sandlot: source <(sandlot completion bash)

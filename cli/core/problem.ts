@@ -1,4 +1,4 @@
-/** Converts problem details (RFC 9457) to a client error with a hint. */
+/** Converts the API's problem details (RFC 9457) to a CLI error with a hint. */
 import type { Route } from '../../shared/contract/routes.ts'
 import { CliError } from './errors.ts'
 import { showSeconds } from './times.ts'

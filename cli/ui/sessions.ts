@@ -17,7 +17,7 @@ export const activeInFront = ({ store }: Ui): Sandbox => requireActive(sessionIn
 
 /** @throws {CliError} if there is no session, or if the session has ended */
 export function requireActive(session: Sandbox | undefined): Sandbox {
-  if (!session) throw new CliError('no_session', 'There is no session. Press n to create one.')
+  if (!session) throw new CliError('no_session', 'There are no sessions. Press n to create one.')
   if (session.state === 'active') return session
   throw new CliError(
     'sandbox_destroyed',

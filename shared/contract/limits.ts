@@ -27,7 +27,7 @@ export const limits = {
   argumentsBytes: 1024 * 1024 - 64 * 1024,
   /** Maximum size of an argument or environment variable. Linux does not accept longer strings. */
   argumentBytes: 128 * 1024 - 1,
-  /** Timeout of a command if the request contains no `timeout_ms`. */
+  /** Timeout for a command if the request contains no `timeout_ms`. */
   execTimeoutMs: 60_000,
   /** Limits for files/ls, glob and grep responses. `bytes` is the size of the JSON. */
   listed: { depth: 32, entries: 10_000, paths: 10_000, matches: 1_000, bytes: 4 * 1024 * 1024 },
@@ -57,7 +57,10 @@ export const limits = {
   /** Maximum total size of the names and values of an account's secrets. */
   secretsBytes: 64 * 1024,
   secrets: 64,
-  /** Maximum number of API keys per account. New keys replace revoked and expired keys. */
+  /**
+   * Maximum number of API keys per account. At the limit, revoked and expired keys are deleted to make room
+   * for a new key.
+   */
   apiKeys: 100,
   /** How long a replaced API key remains valid. */
   overlapSeconds: { default: 60 * 60, max: 7 * 24 * 60 * 60 },

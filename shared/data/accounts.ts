@@ -284,8 +284,8 @@ const passwordCosts = rows<{ costAt: number }>()(
 )
 
 /**
- * Counts the accounts for each cost of a password hash, or returns one row with a null cost if there are no
- * accounts.
+ * Counts accounts by the cost of their password hash. If there are no accounts, returns one row with a null
+ * cost.
  * @param costAt index of the byte in a hash that contains the cost
  */
 export const countPasswordCosts = (db: Queries, costAt: number) => passwordCosts(db, { costAt })

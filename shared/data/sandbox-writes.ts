@@ -322,8 +322,8 @@ const drop = hasRow<OnePod & { newName: string }>()('drop warm pod', (db, { id, 
 )
 
 /**
- * Detaches an unused warm pod, so that its sandbox starts again in a new pod. The time in the first pod
- * remains billed, because clients have already seen it.
+ * Detaches an unused warm pod, so that its sandbox starts again in a new pod. The time in the first pod is
+ * still billed, because clients have already seen it in their usage.
  * @returns false if the pod was used or already detached, or if the sandbox is destroyed
  */
 export const dropWarmPod = (db: Queries, id: string, podUid: string) =>

@@ -20,11 +20,11 @@ export const nowOnce = sql<Date>`(select sandlot_now())`
  */
 export const isEnded = sql<boolean>`(destroyed_at is not null or expires_at <= ${now})`
 
-/** When a sandbox ended, even if it has expired but is not yet destroyed (see {@link isEnded}). */
+/** When a sandbox was destroyed or, if it is not yet destroyed, when it expired. See {@link isEnded}. */
 export const endedAt = sql<Date | null>`coalesce(destroyed_at,
   case when expires_at <= ${now} then greatest(expires_at, ready_at) end)`
 
-/** Why a sandbox ended, even if it has expired but is not yet destroyed (see {@link isEnded}). */
+/** Why a sandbox was destroyed, or `expired` if it has expired but has not been destroyed yet. */
 export const endReason = sql<DestroyReason | null>`coalesce(destroy_reason,
   case when expires_at <= ${now} then 'expired' end)`
 

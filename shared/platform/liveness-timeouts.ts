@@ -26,7 +26,7 @@ export interface LivenessTimeouts {
   missingAnswer: number
   /** Maximum time until the cluster responds to a request or opens a connection to a pod. */
   cluster: number
-  /** Maximum time until the cluster responds to a worker's ping, which delays the worker's heartbeat. */
+  /** How long a worker waits for the cluster to answer a ping. Its heartbeat is delayed by this wait. */
   ping: number
   /**
    * Interval between pings to a pod, within which each ping must be answered. Pings pass through the

@@ -29,8 +29,8 @@ const streamBytes = 128 * 1024
 /** Fraction of an account's limit that all unauthenticated requests share. A sign-up needs a few KiB. */
 const unauthenticatedShare = 1 / 4
 /**
- * Fraction by which the combined memory use of all accounts may exceed the process's limit. While it exceeds
- * the limit, requests from the account that is using the most memory are refused.
+ * Headroom above the process's memory limit, as a fraction of the limit. While total memory use is within the
+ * headroom, only the account using the most memory is refused. Beyond the headroom, all accounts are refused.
  */
 const reserveShare = 1 / 4
 const logEveryMs = 10_000

@@ -59,8 +59,8 @@ const hasBody = ({ headers }: IncomingMessage): boolean =>
   'transfer-encoding' in headers || 'content-length' in headers
 
 /**
- * Stops Node's HTTP parser, which would create requests from the last read even after its socket is
- * destroyed. Returning 2 signals a protocol upgrade.
+ * Stops Node's HTTP parser, which would otherwise create more requests from data already read, even after the
+ * socket is destroyed. When `onIncoming` returns 2, the parser stops as if for a protocol upgrade.
  */
 function stopParsing(socket: Socket): void {
   const { parser } = socket as Socket & { parser?: { onIncoming: () => number } }

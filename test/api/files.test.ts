@@ -25,7 +25,7 @@ describeOnBothDriversAtOnce('files', (driver) => {
     expect(await view({ path })).toEqual({ ...facts, ...shown })
   })
 
-  test('line numbers start at 1, whether or not the file ends with a newline', async () => {
+  test('lines are numbered from 1, and a last line without a newline is counted', async () => {
     await create({ path: 'lines', content: '1\n2\n3\n4' })
     expect(await view({ path: 'lines', start_line: '2', end_line: '3' })).toMatchObject({
       content: '2\n3\n',

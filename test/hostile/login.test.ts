@@ -143,7 +143,7 @@ test('the login queue rotates between networks and favors known clients', async 
   expect(order).toEqual(['k1', 'a1', 'k2', 'b1', 'c1', 'a2', 'b2', 'a3'])
 })
 
-test('a full login queue rejects the newest logins of the largest group', async () => {
+test('a full login queue rejects the newest logins from the network with the most logins', async () => {
   const queue = new FairQueue(1)
   const gate = Promise.withResolvers<void>()
   const first = queue.run({ group: 'first', isKnown: false }, () => gate.promise)

@@ -68,7 +68,7 @@ test('a client that reconnects at an offset replaces the disconnected reader wit
   expect([near.hasDisconnected, far.hasDisconnected]).toEqual([true, false])
 })
 
-test('when a command exits, all grace periods end and disconnected readers are released', async () => {
+test('when a command exits, the grace periods of its disconnected readers end at once', async () => {
   const { clients, state, end } = makeClients()
   const [before, after] = [clients.attach(), clients.attach()]
   clients.detach(before)

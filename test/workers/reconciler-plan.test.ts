@@ -65,7 +65,7 @@ test('the plan ends a ready sandbox whose pod is gone, unless the cluster is unr
   expect(decided([row({})], undefined)).toEqual([])
 })
 
-test('the plan requires a second list of pods before it ends many sandboxes', () => {
+test('a sandbox with a missing pod is destroyed only if the pod is also missing from a second list', () => {
   const rows = ['1', '2', '3'].map((end) => row({ id: `sbx_${end}`, pod_name: `sbx-${end}` }))
   const planned = decided([...rows, row({ id: 'sbx_4', ready_at: null })], [])
   const destroyReasonOf = (end: string) => ({

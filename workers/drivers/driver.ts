@@ -155,11 +155,11 @@ export interface Process {
   /**
    * Resolves with the exit status, and never rejects. Output can still be read after the process has ended.
    *
-   * Kubernetes might not report the exit of a process that left input unread. Close such a process once its
-   * exit is known from another source.
+   * Kubernetes might not report the exit of a process that left input unread. Call `close` once another
+   * source shows that such a process has exited.
    *
-   * Kubernetes can report a broken connection as exit code 0, so without a terminal, exit code 0 is reported
-   * as `lost`. To prove its success, a process has to exit with a different code or print a known string.
+   * Without a terminal, Kubernetes can report a broken connection as exit code 0, so exit code 0 is reported
+   * as `lost`. To signal success, such a process must exit with a different code or print a known string.
    */
   ended: Promise<ProcessExit>
   /** Resizes the terminal. Undefined without a terminal. Does nothing after the process has ended. */

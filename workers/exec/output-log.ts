@@ -187,8 +187,8 @@ export class OutputLog {
   }
 
   /**
-   * Returns the index of the block with the byte at an offset, or the number of blocks if the byte has not
-   * arrived.
+   * Returns the index of the block that contains the byte after the first `before` bytes, or the number of
+   * blocks if that byte has not arrived yet.
    */
   private indexOf(before: number): number {
     const { blocks } = this

@@ -67,7 +67,7 @@ type Exit = keyof typeof failures | 'badPattern'
 const exitNames = ['badPattern', ...Object.keys(failures)]
 const firstExit = 40
 
-/** Exit statuses with which the scripts report failures. */
+/** Exit statuses that the scripts use to report failures. */
 export const exits = Object.fromEntries(exitNames.map((name, index) => [name, firstExit + index])) as Record<
   Exit,
   number
@@ -146,7 +146,7 @@ const problemOfMessage: [RegExp, ErrorCode, string][] = [
   [
     /Permission denied|Operation not permitted/i,
     'permission_denied',
-    "The sandbox's user has no permission for this file operation.",
+    "The sandbox's user does not have permission to perform this file operation.",
   ],
   [/Not a directory|File exists/i, 'file_exists', 'A component of the path is a file, not a directory.'],
 ]

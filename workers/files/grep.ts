@@ -9,7 +9,7 @@ import { findPart, findPatterns, makeMatcher, readPattern } from './pattern.ts'
 import { limitItems, readRecords } from './records.ts'
 import { limitPerSandbox } from './sandbox-concurrency.ts'
 
-/** Timeout of a search, after which the matches found so far are returned with `truncated` set. */
+/** Time limit for a search. If it is exceeded, the matches found so far are returned with `truncated` set. */
 const timeoutMs = 30_000
 /**
  * Maximum output of the search script. It exceeds the maximum response size, because the script also prints

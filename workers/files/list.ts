@@ -18,12 +18,15 @@ import {
 import { limitItems, readRecords } from './records.ts'
 import { limitPerSandbox } from './sandbox-concurrency.ts'
 
-/** Timeout of a listing, after which the list is truncated. */
+/** Time limit for a listing. If it is exceeded, the list is truncated. */
 export const timeoutMs = 30_000
 /** Maximum output of a listing script. The rest is truncated. */
 const maxBytes = 64 * 1024 * 1024
 
-/** Prints the entries of a path in the given `stat` format, whose sentinels cannot occur in a file name. */
+/**
+ * Lists the directory or file at a path in the given `stat` format. The format's delimiters cannot occur in a
+ * file name.
+ */
 const listScript = `${probes}
 f=$1 format=$2 depth=$3
 if [ "$depth" -gt 0 ] && [ -d "$f" ]; then

@@ -37,8 +37,8 @@ export async function createPod(worker: PodsContext, sandboxId: string): Promise
 }
 
 /**
- * Waits until commands can run in the pod. If processes start slowly, the check opens the pod's first slot,
- * which is returned.
+ * Waits until commands can run in the pod. If the driver starts processes slowly, checks this by opening the
+ * pod's first slot, and returns the slot.
  */
 export async function awaitFirstSlot(
   driver: Driver,

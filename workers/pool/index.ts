@@ -1,6 +1,6 @@
 /**
- * Maintains the warm pool. A warm pod belongs to no account until it is claimed in the transaction of a
- * create request (`api/sandboxes/admit.ts`).
+ * Maintains the warm pool. A warm pod belongs to no account until a create request claims it, in the same
+ * transaction that admits the request (`api/sandboxes/admit.ts`).
  *
  * Only the newest worker creates and deletes pods, under an advisory lock, so that a rolling deployment uses
  * the new settings.

@@ -39,7 +39,7 @@ const maxClockSkewMs = 5_000
 
 /**
  * Returns why a sandbox is destroyed when its pod has died. Sandlot never sets a pod's deadline before
- * `expires_at`, so a pod that reaches its deadline earlier counts as failed.
+ * `expires_at`. If Kubernetes ends a pod for its deadline well before `expires_at`, the pod counts as failed.
  */
 export function destroyReasonOf(
   { reason, detail }: PodDeath,

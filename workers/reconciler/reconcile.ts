@@ -25,7 +25,10 @@ import { discardWarmPod } from '../pool/make.ts'
 import { destroyReasonOf } from './deaths.ts'
 import { deleteExpiredRows } from './forget.ts'
 
-/** How long the reconciler leaves a new or destroyed row to its job before it acts on the row itself. */
+/**
+ * Grace period in which only the job that was enqueued for a new or destroyed sandbox acts on its row. After
+ * that, the reconciler takes over.
+ */
 const jobGraceMs = 5_000
 const maxConcurrentActions = 64
 /** How long a pass waits for its actions. The next pass skips actions that are still running. */

@@ -15,7 +15,7 @@ export async function buildAutomaton(values: readonly Uint8Array[]) {
   /** First child of each state; `sibling` has the next child of the same parent. */
   const child = new Int32Array(size)
   const sibling = new Int32Array(size)
-  /** Other children of each state, by parent and byte. */
+  /** All children except the first of each state, by `parent * 256 + byte`. */
   const others = new Map<number, number>()
   const fallback = new Int32Array(size)
   /** For each state, 1 plus the index of the longest value that ends there, or 0 if no value does. */

@@ -110,7 +110,7 @@ async function connect(
 
 /**
  * Writes a terminal's script to a file, unless the file already exists.
- * @returns undefined on success; otherwise the exhausted resource, if known
+ * @returns undefined on success. On failure, an object that contains the exhausted resource, if known
  */
 async function writeScript(
   slot: Slot,

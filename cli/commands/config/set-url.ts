@@ -29,7 +29,7 @@ A saved key is still sent only to the address that it was saved for, not to the 
     const { flag } = describeProfile(settings.profile)
     if (key !== undefined && staysWith(key) !== undefined) {
       output.note(
-        `The saved key ${maskKey(key.key)} is sent only to ${key.address}. \`sandlot login${flag}\` or \`sandlot config set-key${flag}\` replaces it with a key for ${base_url}.`,
+        `The saved key ${maskKey(key.key)} is sent only to ${key.address}. To save a key for ${base_url} instead, run \`sandlot login${flag}\` or \`sandlot config set-key${flag}\`.`,
       )
     } else if (key !== undefined && key.address === undefined) {
       output.note(

@@ -37,7 +37,7 @@ let tokens = 0
 /** Contains no special characters of a shell. */
 export const newToken = (): string => `t${++tokens}-${process.pid}`
 
-/** Timeout of all commands, in milliseconds. */
+/** Timeout for each command, in milliseconds. */
 export const timeoutMs = 20_000
 
 /** Records a command that the client is about to run. */

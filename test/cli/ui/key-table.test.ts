@@ -37,7 +37,7 @@ test('the session list shows the equivalent command line for each key', () => {
 test.each([
   [{ command: `echo "it's"` }, 'exec', `-c 'echo "it'\\''s"'`],
   [{ tty: true, status: 'running', exit_code: null }, 'attach', 'exec_1'],
-] as const)('the key table shows the equivalent of Enter on the command %j: %s', (change, word, rest) => {
+] as const)('the key table shows the CLI equivalent of pressing Enter for %j: %s', (change, word, rest) => {
   const { id } = session()
   const page = sessionPage(id, { commands: [command(change)] })
   const lines = commandLines(stateWith([session()], { pages: [page] }))

@@ -193,7 +193,7 @@ function refusal(why: string): Error {
   return resource ? new PodExhausted(resource, why) : new Error(why)
 }
 
-/** Connects to the agent through a file descriptor, because a socket's path is limited to 107 bytes. */
+/** Connects to the agent through `/proc/self/fd`, because a socket's path is limited to 107 bytes. */
 function openSockets(path: string): Sockets {
   let fd: number
   try {
