@@ -32,7 +32,7 @@ async function runAgain() {
   })
 }
 
-/** After a failure, prints the error on stderr and exits with 1. */
+/** Installs missing dependencies, then calls `goOn`. Prints any error to stderr, and exits with status 1. */
 async function prepare(goOn) {
   try {
     const { ensureInstalled } = await import('../scripts/install.mjs')

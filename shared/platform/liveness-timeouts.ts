@@ -22,9 +22,9 @@ export interface LivenessTimeouts {
    * emptied, all workers are missing for about a second.
    */
   missing: number
-  /** Maximum time until a worker that is missing from the registry responds to its liveness check. */
+  /** How long to wait for a worker that is missing from the registry to respond to its liveness check. */
   missingAnswer: number
-  /** Maximum time until the cluster responds to a request or opens a connection to a pod. */
+  /** How long to wait for the cluster to respond to a request or to open a connection to a pod. */
   cluster: number
   /** How long a worker waits for the cluster to answer a ping. Its heartbeat is delayed by this wait. */
   ping: number
@@ -33,7 +33,7 @@ export interface LivenessTimeouts {
    * Kubernetes API server, so with a shorter interval, connections would break whenever that server is busy.
    */
   keepAlive: number
-  /** Maximum time until a shell in a pod responds. After that, its connection is considered half-open. */
+  /** How long to wait for a shell in a pod to respond. After that, its connection is considered half-open. */
   shell: number
   /** How long a command waits for an unresponsive slot before another slot is opened. */
   slot: number

@@ -25,10 +25,10 @@ const mountPoint =
 const failures = {
   notFound: ['file_not_found', 'No file exists at this path.'],
   isDirectory: ['is_directory', 'The path is a directory.'],
-  permissionDenied: ['permission_denied', "The sandbox's user has no permission to read this path."],
+  permissionDenied: ['permission_denied', "The sandbox's user does not have permission to read this path."],
   notWritable: [
     'permission_denied',
-    "The sandbox's user has no permission to write this file. If it owns the file, run `chmod u+w`.",
+    "The sandbox's user does not have permission to write this file. If it owns the file, run `chmod u+w`.",
   ],
   notRegular: ['invalid_request', 'The path is a device, a pipe or a socket, not a file.'],
   exists: ['file_exists', 'The file already exists. Send overwrite: true to replace it.'],
