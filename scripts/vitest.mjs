@@ -99,8 +99,9 @@ export function report(run) {
   for (const { file, failures } of run.files)
     for (const failure of failures) console.log(`FAILED: ${file} > ${failure}`)
   if (!process.env.KUBECONFIG) console.log('Kubernetes suites were skipped: set KUBECONFIG to run them.')
-  if (spawnSync('helm', ['-h'], { stdio: 'ignore' }).error)
-    console.log('Chart tests were skipped: put helm on the PATH to run them.')
+  const missing = ['helm', 'kubeconform'].filter((name) => spawnSync(name, ['-h'], { stdio: 'ignore' }).error)
+  if (missing.length > 0)
+    console.log(`Chart tests were skipped: put ${missing.join(' and ')} on the PATH to run them.`)
   const { passed, failed, skipped } = countsOf(run)
   console.log(`${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`)
   return run.code === 0 && failed === 0 && passed > 0

@@ -6,6 +6,7 @@ import { root } from '../../scripts/root.mjs'
 import { findProgram } from '../../scripts/services/find-program.ts'
 
 export const hasHelm = findProgram('helm') !== undefined
+export const kubeconform = findProgram('kubeconform')
 
 export const chart = join(root, 'deploy/chart')
 export const installations = readdirSync(join(chart, 'ci')).map((file) => file.replace('-values.yaml', ''))
