@@ -5,13 +5,28 @@ import { type DestinationStream, type LoggerOptions, type Logger as PinoLogger, 
 
 export type Logger = PinoLogger
 
-export function openLog(role: string, level: string, out: DestinationStream = pino.destination(1)): Logger {
+const flushMs = 100
+
+/**
+ * Writes several lines at once, because writing each line takes 5 % of a command's CPU time. Warnings, and all lines
+ * before a regular exit, are written immediately. A killed process loses at most the other lines of `flushMs`.
+ */
+const openStdout = (): DestinationStream =>
+  pino.destination({ dest: 1, sync: false, minLength: 4096, periodicFlush: flushMs })
+
+export function openLog(role: string, level: string, out: DestinationStream = openStdout()): Logger {
   const options: LoggerOptions = {
     level,
     base: { role, pid: process.pid },
     formatters: { level: (label) => ({ level: label }) },
     timestamp: pino.stdTimeFunctions.isoTime,
     serializers: { err: describeError },
+    hooks: {
+      logMethod(args, log, level) {
+        log.apply(this, args)
+        if (level >= this.levels.values.warn!) this.flush()
+      },
+    },
     // Defense in depth: no caller logs these fields.
     redact: ['authorization', 'password', 'env', 'stdin', 'command'].flatMap((name) => [name, `*.${name}`]),
   }
