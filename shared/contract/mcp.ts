@@ -83,7 +83,7 @@ export const tools = {
   session_reset: {
     title: 'Reset a session',
     description:
-      'End all processes in a session, including running commands, and keep its files. Use this tool if a call fails with sandbox_exhausted because the session has reached its process or memory limit.',
+      'End all processes in a session, including running commands, and keep its files. Use this tool after a sandbox_exhausted error about processes or memory.',
     endpoint: sandboxes.resetSandbox,
     ...changes,
     idempotent: true,
