@@ -104,7 +104,7 @@ export async function handOver(target: HandOver): Promise<HandedOver> {
     unwatch()
     // If the worker did not accept the call, the next worker needs the unread body.
     if (handedOver) dropRest()
-    reject(new Error('the connection was closed'))
+    if (!answer) reject(new Error('the connection was closed'))
   })
   return promise.catch((error: Error) => {
     signal.throwIfAborted()

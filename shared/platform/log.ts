@@ -6,13 +6,28 @@ import { type DestinationStream, type LoggerOptions, type Logger as PinoLogger, 
 
 export type Logger = PinoLogger
 
-export function openLog(role: string, level: string, out: DestinationStream = pino.destination(1)): Logger {
+const flushMs = 100
+
+/**
+ * Opens stdout with a buffer, because a system call for each line costs CPU time. Lines are flushed every
+ * {@link flushMs}, after a warning or error, and at exit. A killed process loses at most the buffered lines.
+ */
+const openStdout = (): DestinationStream =>
+  pino.destination({ dest: 1, sync: false, minLength: 4096, periodicFlush: flushMs })
+
+export function openLog(role: string, level: string, out: DestinationStream = openStdout()): Logger {
   const options: LoggerOptions = {
     level,
     base: { role, pid: process.pid },
     formatters: { level: (label) => ({ level: label }) },
     timestamp: pino.stdTimeFunctions.isoTime,
     serializers: { err: describeError },
+    hooks: {
+      logMethod(args, log, level) {
+        log.apply(this, args)
+        if (level >= this.levels.values.warn!) this.flush()
+      },
+    },
     // Defense in depth: no caller logs these fields.
     redact: ['authorization', 'password', 'env', 'stdin', 'command'].flatMap((name) => [name, `*.${name}`]),
   }

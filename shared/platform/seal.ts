@@ -9,6 +9,7 @@ import {
   createHash,
   createPrivateKey,
   createPublicKey,
+  createSecretKey,
   diffieHellman,
   generateKeyPairSync,
   hkdfSync,
@@ -70,7 +71,7 @@ export function makeOpener(secrets: readonly string[]): Opener {
 export function makeBox(secrets: readonly string[]): Sealer & Opener {
   const keys = secrets.map((secret) => {
     const key = deriveKey(secret, 'sandlot command lines')
-    return { key, id: idOf(key) }
+    return { key: createSecretKey(key), id: idOf(key) }
   })
   return {
     seal(text, context) {
@@ -133,13 +134,13 @@ function findKey<K extends { id: Buffer }>(keys: K[], id: Buffer): K {
   return found
 }
 
-function encrypt(key: Buffer, iv: Buffer, text: string, context: string): Buffer {
+function encrypt(key: Buffer | KeyObject, iv: Buffer, text: string, context: string): Buffer {
   const cipher = createCipheriv('aes-256-gcm', key, iv).setAAD(Buffer.from(context))
   const body = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()])
   return Buffer.concat([cipher.getAuthTag(), body])
 }
 
-function decrypt(key: Buffer, iv: Buffer, sealed: Buffer, context: string): string {
+function decrypt(key: Buffer | KeyObject, iv: Buffer, sealed: Buffer, context: string): string {
   const decipher = createDecipheriv('aes-256-gcm', key, iv).setAAD(Buffer.from(context))
   decipher.setAuthTag(sealed.subarray(0, bytes.tag))
   return Buffer.concat([decipher.update(sealed.subarray(bytes.tag)), decipher.final()]).toString('utf8')

@@ -295,7 +295,8 @@ async function readToSentinel(
   try {
     const line = await take(ahead)
     if (line !== undefined) return line
-    for await (const chunk of stream) {
+    // By default, leaving the loop would create an AbortError for every command.
+    for await (const chunk of stream.iterator({ destroyOnReturn: false })) {
       const line = await take(chunk as Buffer)
       if (line !== undefined) return line
     }

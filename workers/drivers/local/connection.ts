@@ -109,7 +109,7 @@ class AgentProcess implements Process {
       why = error.message
     })
     main.on('data', (chunk) => this.read(chunk))
-    for (const event of ['end', 'close']) main.on(event, () => this.lose(why, new NoAnswer(why)))
+    for (const event of ['end', 'close']) main.on(event, () => this.lose(why, (why) => new NoAnswer(why)))
     const id = randomUUID()
     for (const [role, socket] of Object.entries({ stdout, stderr })) {
       // A broken connection ends the stream; `ended` reports the reason.
@@ -152,7 +152,7 @@ class AgentProcess implements Process {
       this.opening.resolve()
     } else if (typeof failed === 'string') {
       // A running process may also fail, when the program of its terminal ends first.
-      this.lose(failed.slice(0, 300), refusal(failed))
+      this.lose(failed.slice(0, 300), () => refusal(failed))
     } else if (typeof exit === 'number' && this.stage === 'running') {
       this.finish({ kind: 'exited', code: exit })
     } else this.refuse()
@@ -164,8 +164,8 @@ class AgentProcess implements Process {
     this.close()
   }
 
-  private lose(why: string, error = new Error(why)): void {
-    if (this.stage === 'starting') this.opening.reject(error)
+  private lose(why: string, errorOf = (why: string): Error => new Error(why)): void {
+    if (this.stage === 'starting') this.opening.reject(errorOf(why))
     this.finish({ kind: 'lost', why })
   }
 
