@@ -1,7 +1,4 @@
-/**
- * Schemas of all settings. `npm run docs` generates docs/settings.md from them, and shows `unset` in place of
- * a default.
- */
+/** All settings. `npm run docs` generates docs/settings.md from them, with `unset` in place of a default. */
 import * as z from 'zod'
 import { defaultSeconds } from './liveness-timeouts.ts'
 import { poolEntry } from './settings-pools.ts'
