@@ -52,7 +52,10 @@ test('while an allowlist is set, rejects commands if an existing secret has a da
   await list(['echo'])
   await expect(run(params, ['echo', 'x'])).rejects.toMatchObject({
     code: 'command_not_allowed',
-    problem: { variable: 'PERL5OPT', detail: expect.stringMatching(/^The secret PERL5OPT .* Delete the secret/) },
+    problem: {
+      variable: 'PERL5OPT',
+      detail: expect.stringMatching(/^The secret PERL5OPT .* Delete the secret/),
+    },
   })
   await alice.call('deleteSecret', { params: { name: 'PERL5OPT' } })
   expect(await run(params, ['echo', 'x'])).toBe('x\n')
