@@ -73,7 +73,7 @@ export function addCommonOptions(command: Command): void {
       '--json',
       'print one JSON object, even for errors; --json=FIELD,FIELD.PATH prints only those fields',
     ),
-    new Option('-q, --quiet', 'print no notes to stderr, and only the ids in lists'),
+    new Option('-q, --quiet', 'suppress notes on stderr, and print only the ids in lists'),
     new Option('--no-input', 'never prompt: fail and name the option to use instead'),
     new Option('-y, --yes', 'answer every yes-or-no question with yes'),
     new Option('--debug', 'show each request with its duration and id, without secrets'),

@@ -58,8 +58,11 @@ function typeOf(value: string): string {
 }
 
 /** Settings that the chart sets itself, or that have no effect in a pod. */
-const withoutEffect =
-  /^((INTERNAL_|RPC_)?PORT|(INTERNAL_)?HOST|ALLOWED_HOSTS|TRUSTED_PROXIES|NODE_ENV|(DRAIN|SHUTDOWN_DELAY)_SECONDS|(DATABASE|REDIS)_URL|JWT_SECRET|SECRETS_(PUBLIC_)?KEY|RPC_KEY|KUBECONFIG)$/
+const withoutEffect = [
+  ...['PORT', 'HOST', 'ALLOWED_HOSTS', 'TRUSTED_PROXIES', 'NODE_ENV', 'KUBECONFIG'],
+  ...['INTERNAL_PORT', 'INTERNAL_HOST', 'RPC_PORT', 'DRAIN_SECONDS', 'SHUTDOWN_DELAY_SECONDS'],
+  ...['DATABASE_URL', 'REDIS_URL', 'JWT_SECRET', 'SECRETS_KEY', 'SECRETS_PUBLIC_KEY', 'RPC_KEY'],
+]
 const ofSandboxes =
   /^SANDBOX_(DRIVER|NAMESPACE|RUNTIME_CLASS|HOST_USERS|NODE_SELECTOR|TOLERATIONS|AFFINITY|PRIORITY_CLASS|IMAGE_PULL_SECRETS|DNS|NETWORK_POLICIES|LOCAL_\w+|IMAGES?|EGRESS|PIDS|INODES|(CPU|MEMORY|DISK)(_REQUEST)?)$/
 
@@ -70,7 +73,7 @@ const ofSandboxes =
 export function withSettings(schema: string): string {
   const { properties = {} } = z.toJSONSchema(Environment, { io: 'input' })
   const lines = Object.entries(properties as Record<string, { enum?: string[] }>)
-    .filter(([name]) => !withoutEffect.test(name) && !ofSandboxes.test(name))
+    .filter(([name]) => !withoutEffect.includes(name) && !ofSandboxes.test(name))
     .map(([name, { enum: choices }]) => {
       const kind = choices ? `"enum": ["${choices.join('", "')}"]` : '"$ref": "#/definitions/setting"'
       return `        "${name}": { ${kind} }`

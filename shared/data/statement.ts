@@ -110,6 +110,7 @@ export const only =
     return async (db, ...values) => (await run(db, ...values))[0]!
   }
 
+/** Like {@link rows}, but returns whether the statement returned a row. */
 export const hasRow =
   <Values = NoValues>() =>
   (...definition: Definition<Values, unknown>): Query<Values, boolean> => {
@@ -117,6 +118,7 @@ export const hasRow =
     return async (db, ...values) => (await run(db, ...values)).length > 0
   }
 
+/** Like {@link rows}, but discards the rows. */
 export const done =
   <Values = NoValues>() =>
   (...definition: Definition<Values, unknown>): Query<Values, void> => {
