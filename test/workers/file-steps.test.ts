@@ -2,8 +2,9 @@
  * A command changes a file between any two steps of the script that checks or changes files.
  * The result must match some sequential order. A DEBUG trap in bash reports each step.
  */
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
+import { once } from 'node:events'
 import {
   existsSync,
   linkSync,
@@ -19,7 +20,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { problemOf } from '../../workers/files/file-script.ts'
+import { exits, problemOf } from '../../workers/files/file-script.ts'
 import { writeScript } from '../../workers/files/place.ts'
 import { rawScript, viewScript } from '../../workers/files/read.ts'
 
@@ -69,6 +70,18 @@ test.concurrent.each([
     expect({ wrong, known }).toEqual({ wrong: [], known })
   },
 )
+
+test.each(['/bin/sh', 'bash'])('in %s, TERM during the cleanup leaves no temporary file', async (shell) => {
+  const folder = mkdtempSync(join(root, 'term-'))
+  const rm = '#!/bin/sh\nkill -TERM 0\nPATH=/usr/bin:/bin exec rm "$@"\n'
+  writeFileSync(join(folder, 'rm'), rm, { mode: 0o755 })
+  const env = { PATH: `${folder}:${process.env.PATH}`, HOME: folder }
+  const args = ['-c', writeScript, 'sh', join(folder, 'file'), 'keep', 'yes', '', sha256(content)]
+  const child = spawn(shell, args, { env, detached: true, stdio: ['pipe', 'ignore', 'ignore'] })
+  child.stdin.end('truncated')
+  const [status] = await once(child, 'exit')
+  expect([status, readdirSync(folder)]).toEqual([exits.cutShort, ['rm']])
+})
 
 let root: string
 beforeAll(() => {

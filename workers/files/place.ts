@@ -41,9 +41,7 @@ be_unchanged() {
   case " $1 " in *" $sum "*) ;; *) exit ${exits.changed};; esac
 }
 be_unchanged_under_lock() (
-  link=/tmp/.sandlot-turn held=
-  trap 'rm -f $held' EXIT
-  trap 'exit 143' HUP INT TERM
+  clean_up_at_exit
   take_lock
   be_unchanged "$1"
 )
@@ -58,10 +56,18 @@ take_lock() {
   must_be_replaceable
 }
 hold_lock() {
-  link=/tmp/.sandlot-turn held= t=
-  trap 'rm -rf $held "$t"' EXIT
-  trap 'exit 143' HUP INT TERM
+  clean_up_at_exit
   lock
+}
+clean_up_at_exit() {
+  link=/tmp/.sandlot-turn held= t=
+  trap clean_up EXIT
+  trap 'clean_up; exit 143' HUP INT TERM
+}
+clean_up() {
+  # A signal to the process group would also kill \`rm\`.
+  trap '' HUP INT TERM
+  rm -rf $held \${t:+"$t" "$t.old"}
 }
 lock() {
   if command -v flock >/dev/null && [ -r "$HOME" ]; then exec 8<"$HOME"; lock=kernel; else lock=link; fi
@@ -86,11 +92,9 @@ must_be_writable() {
   exit ${exits.notWritable}
 }
 receive() {
+  clean_up_at_exit
   t=\${f%/*}/.sandlot-$$.tmp
   if [ -n "$into" ] || { [ -e "$f" ] && [ ! -w "\${f%/*}/" ]; }; then t=/tmp/.sandlot-$$.tmp; fi
-  link=/tmp/.sandlot-turn held=
-  trap 'rm -f "$t" "$t.old" $held' EXIT
-  trap 'exit 143' HUP INT TERM
   # Other users must not read the content before it has its final mode.
   : >"$t" && chmod 600 "$t" && cat >"$t" || exit 1
 }
