@@ -12,6 +12,7 @@ import { fleet } from './fleet.ts'
 import { jobs } from './jobs.ts'
 import { local } from './local.ts'
 import { memory } from './memory.ts'
+import { offeredCommands, offeredCreates, offeredReads } from './offered-load.ts'
 import { writeDown } from './page.ts'
 import type { Part } from './part.ts'
 import { requests } from './requests.ts'
@@ -24,6 +25,9 @@ const parts: Record<string, Part> = {
   burst,
   exec,
   throughput,
+  'offered-creates': offeredCreates,
+  'offered-commands': offeredCommands,
+  'offered-reads': offeredReads,
   local,
   requests,
   credentials,
