@@ -85,12 +85,19 @@ export class First extends Migration {
         image text not null,
         metadata jsonb not null default '{}',
         sealed_env bytea,
+        -- A keyed hash of the environment, so that environments can be compared without decryption.
+        env_hash bytea,
         created_at timestamptz(3) not null,
         expires_at timestamptz(3) not null,
+        -- The latest permitted expires_at, which is also the pod's deadline.
+        max_expires_at timestamptz(3) not null,
+        idle_timeout_seconds int,
+        -- When the sandbox was last in use. Recorded only for sandboxes with an idle timeout.
+        active_at timestamptz(3),
         ready_at timestamptz(3),
         destroyed_at timestamptz(3),
         destroy_reason text
-          check (destroy_reason in ('requested', 'expired', 'start_failed', 'suspended', 'pod_failed')),
+          check (destroy_reason in ('requested', 'expired', 'idle', 'start_failed', 'suspended', 'pod_failed')),
         destroy_detail text,
         pod_name text not null,
         -- Null until the pod's uid is known.
@@ -106,6 +113,7 @@ export class First extends Migration {
         reaped_at timestamptz(3),
         timings jsonb not null default '{}',
         check (created_at < expires_at),
+        check (expires_at <= max_expires_at),
         check (created_at <= ready_at),
         check (coalesce(ready_at, created_at) <= destroyed_at),
         check ((destroyed_at is null) = (destroy_reason is null)),
@@ -128,6 +136,40 @@ export class First extends Migration {
       `create index sandbox_usage on sandbox (account_id, expires_at) include (ready_at, destroyed_at)`,
     )
 
+    // The arrays ensure that PostgreSQL cannot read all sandboxes of an account instead. Its estimates favor
+    // that plan for accounts that are larger than average.
+    this.addSql(`
+      create index sandbox_by_name on sandbox ((array[account_id, name]), id desc) where name is not null`)
+    this.addSql(`create index sandbox_by_image on sandbox ((array[account_id, image]), id desc)`)
+
+    // One row for each entry of a sandbox's metadata, so that lists can be filtered by it. Only the trigger
+    // below writes to the table.
+    this.addSql(`
+      create table sandbox_label (
+        account_id text not null,
+        key text not null,
+        value text not null,
+        sandbox_id text not null references sandbox on delete cascade,
+        primary key (account_id, key, value, sandbox_id)
+      )`)
+    // Used to replace the entries of a sandbox, and to delete them with it.
+    this.addSql(`create index sandbox_label_of_sandbox on sandbox_label (sandbox_id)`)
+    this.addSql(`
+      create function label_sandbox() returns trigger language plpgsql
+      as $$ begin
+        if tg_op = 'UPDATE' then
+          delete from sandbox_label where sandbox_id = new.id;
+        end if;
+        if new.metadata <> '{}' then
+          insert into sandbox_label (account_id, key, value, sandbox_id)
+          select new.account_id, key, value, new.id from jsonb_each_text(new.metadata);
+        end if;
+        return null;
+      end $$`)
+    this.addSql(`
+      create trigger sandbox_labels after insert or update of metadata on sandbox for each row
+        execute function label_sandbox()`)
+
     this.addSql(`
       create table idempotency_key (
         account_id text not null references account on delete cascade,
@@ -144,7 +186,7 @@ export class First extends Migration {
     // environment (up to 1 MB).
     this.addSql(`
       create function forget_env_of_sandbox() returns trigger language plpgsql
-      as $$ begin new.sealed_env := null; return new; end $$`)
+      as $$ begin new.sealed_env := null; new.env_hash := null; return new; end $$`)
     this.addSql(`
       create trigger sandbox_forgets before update of destroyed_at on sandbox for each row
         when (new.destroyed_at is not null and new.sealed_env is not null)
@@ -188,6 +230,10 @@ export class First extends Migration {
         worker_id text not null,
         -- The leader of the command's process group inside the sandbox, so that another worker can kill it.
         pid int,
+        -- The command itself, which may have moved to a different process group.
+        command_pid int,
+        -- Why the command could not start.
+        start_error text check (start_error in ('not_found', 'not_executable', 'no_such_directory')),
         idempotency_key text,
         request_hash bytea,
         -- The command as one truncated line, encrypted with RPC_KEY.

@@ -52,9 +52,9 @@ async function runCommand(databaseUrl: string, ...args: string[]) {
 async function insertEnded(count: number) {
   const alice = await world.account()
   await world.db.query(
-    `insert into sandbox (id, account_id, image, created_at, expires_at, ready_at, destroyed_at, destroy_reason,
+    `insert into sandbox (id, account_id, image, created_at, expires_at, max_expires_at, ready_at, destroyed_at, destroy_reason,
                           reaped_at, sealed_env, pod_name)
-     select 'sbx_' || lpad(n::text, 26, '0'), account.id, 'any', now(), now() + interval '1 hour', now(), now(),
+     select 'sbx_' || lpad(n::text, 26, '0'), account.id, 'any', now(), now() + interval '1 hour', now() + interval '1 hour', now(), now(),
             'requested', now(), 'sealed', n::text
        from account, generate_series(1, ?::int) as n where email = ?`,
     [count, alice.email],

@@ -4,7 +4,6 @@ import { sandboxesByName as byName, sandboxes as contract } from '../../shared/c
 import { markDestroyed, updateSandboxRow } from '../../shared/data/sandbox-writes.ts'
 import {
   listSandboxesOfAccount,
-  maxExpiryOf,
   type SandboxOfAccount,
   type ShownSandbox,
 } from '../../shared/data/sandboxes.ts'
@@ -103,7 +102,7 @@ export const updateSandbox = route(
 /** @throws {Problem} `invalid_request` if the sandbox would live longer than the account permits */
 function assertTtlAllowed(sandbox: SandboxOfAccount, ttlSeconds: number, maxSeconds: number): void {
   const { created_at, now } = sandbox
-  const endMs = Math.min(maxExpiryOf(sandbox).getTime(), created_at.getTime() + maxSeconds * 1000)
+  const endMs = Math.min(sandbox.max_expires_at.getTime(), created_at.getTime() + maxSeconds * 1000)
   const leftSeconds = Math.max(0, Math.floor((endMs - now.getTime()) / 1000))
   if (ttlSeconds <= leftSeconds) return
   const message = `must be at most ${leftSeconds}, because this sandbox must end by ${new Date(endMs).toISOString()}`

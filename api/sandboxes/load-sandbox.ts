@@ -4,7 +4,6 @@ import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import type { Queries } from '../../shared/data/database.ts'
 import {
   findSandboxOfAccount,
-  maxExpiryOf,
   type SandboxOfAccount,
   type ShownSandbox,
 } from '../../shared/data/sandboxes.ts'
@@ -48,7 +47,7 @@ export async function awaitSettled({ context }: App, wait: WaitOptions): Promise
 export async function awaitRunning(app: App, wait: Omit<WaitOptions, 'maxMs'>) {
   const sandbox = await awaitSettled(app, { ...wait, maxMs: limits.startingWaitMs })
   assertRunning(sandbox)
-  return { sandbox, leftMs: maxExpiryOf(sandbox).getTime() - sandbox.now.getTime() }
+  return { sandbox, leftMs: sandbox.max_expires_at.getTime() - sandbox.now.getTime() }
 }
 
 export const present = (row: ShownSandbox): Sandbox => ({

@@ -133,8 +133,8 @@ export const Sandbox = defineEntity({
     env_hash: p.blob().$type<Buffer>().nullable(),
     created_at: p.datetime(3),
     expires_at: p.datetime(3),
-    /** The latest permitted `expires_at`. Null in rows from a version that did not permit extensions. */
-    max_expires_at: p.datetime(3).nullable(),
+    /** The latest time to which `expires_at` can be extended, and the deadline of the sandbox's pod. */
+    max_expires_at: p.datetime(3),
     idle_timeout_seconds: p.integer().nullable(),
     /** When the sandbox was last in use. Recorded only for sandboxes with an idle timeout. */
     active_at: p.datetime(3).nullable(),

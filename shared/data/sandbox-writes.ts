@@ -198,9 +198,8 @@ export const updateSandboxRow = first<SandboxChanges & { id: string; accountId: 
         metadata: sql`coalesce(${it.metadata}::jsonb, metadata)`,
         expires_at: sql<Date>`
         case when ${it.ttlSeconds}::int is null then expires_at
-             else least(clock.now + ${it.ttlSeconds}::int * interval '1 second', coalesce(max_expires_at, expires_at),
+             else least(clock.now + ${it.ttlSeconds}::int * interval '1 second', max_expires_at,
                         created_at + ${it.maxSeconds}::int * interval '1 second') end`,
-        max_expires_at: sql<Date>`coalesce(max_expires_at, expires_at)`,
         idle_timeout_seconds: sql<number | null>`
         case when ${it.isIdleTimeoutSet}::boolean then ${it.idleTimeoutSeconds}::int else idle_timeout_seconds end`,
         // Activity is not recorded without an idle timeout, so a new one counts from now.

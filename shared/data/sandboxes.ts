@@ -25,12 +25,6 @@ export const podOf = (sandbox: Pick<SandboxRow, 'pod_name' | 'pod_uid'>) => ({
   uid: sandbox.pod_uid ?? undefined,
 })
 
-/** Returns the latest time to which a sandbox can be extended. The sandbox's pod ends at this time. */
-export const maxExpiryOf = ({
-  max_expires_at,
-  expires_at,
-}: Pick<SandboxRow, 'max_expires_at' | 'expires_at'>): Date => max_expires_at ?? expires_at
-
 /** Returns when the sandbox's current pod was requested. */
 export const startOf = ({ claim, pod_since, created_at }: SandboxRow): Date =>
   claim === 'replaced' && pod_since ? pod_since : created_at

@@ -77,9 +77,9 @@ const labelled = 4_000
 /** Adds these sandboxes, which were created yesterday. */
 async function fillLabelled({ db }: World, accountId: string) {
   await db.query(
-    `insert into sandbox (id, account_id, name, image, metadata, pod_name, created_at, expires_at, destroyed_at, destroy_reason, reaped_at)
+    `insert into sandbox (id, account_id, name, image, metadata, pod_name, created_at, expires_at, max_expires_at, destroyed_at, destroy_reason, reaped_at)
      select 'sbx_' || ? || lpad(n::text, 16, '0'), ?, kind, kind, jsonb_build_object('kind', kind, 'n', n::text), 'sbx-' || gen_random_uuid(),
-            at, at + interval '1 hour', at + interval '1 hour', 'expired', at + interval '1 hour'
+            at, at + interval '1 hour', at + interval '1 hour', at + interval '1 hour', 'expired', at + interval '1 hour'
        from (select n, case n when ? then 'rare' else 'usual' end as kind, sandlot_now() - interval '1 day' as at
                from generate_series(1, ?::int) as n) as past`,
     [encodeTime(Date.now() - 24 * 60 * 60 * 1000).toLowerCase(), accountId, labelled / 2, labelled],

@@ -294,10 +294,11 @@ async function insert(
     at === undefined ? created : `sbx_${encodeTime(Date.parse(at)).toLowerCase()}${created.slice(14)}`
   const metadata = team === undefined ? {} : { 'team.of': team, image }
   await world.db.query(
-    `insert into sandbox (id, account_id, name, image, metadata, pod_name, created_at, expires_at, destroyed_at, destroy_reason, reaped_at)
-     select ?, ?, ?, ?, ?, 'sbx-' || gen_random_uuid(), now, greatest(now, sandlot_now()) + interval '1 hour', ended, case when ended is null then null else 'requested' end,
+    `insert into sandbox (id, account_id, name, image, metadata, pod_name, created_at, expires_at, max_expires_at, destroyed_at, destroy_reason, reaped_at)
+     select ?, ?, ?, ?, ?, 'sbx-' || gen_random_uuid(), now, expires, expires, ended, case when ended is null then null else 'requested' end,
             coalesce(ended, now)
-       from (select at as now, case when ? then null else at + interval '1 second' end as ended
+       from (select at as now, greatest(at, sandlot_now()) + interval '1 hour' as expires,
+                    case when ? then null else at + interval '1 second' end as ended
                from (select coalesce(?, sandlot_now()) as at) as clock) as of`,
     [id, account.id, name ?? null, image, metadata, isActive, at ?? null],
   )

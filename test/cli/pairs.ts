@@ -143,8 +143,8 @@ const nameOf = (value: unknown, alice: string) => {
 async function addSandbox({ db }: World, { id }: Account): Promise<string> {
   const sandboxId = newSandboxId()
   await db.query(
-    `insert into sandbox (id, account_id, image, pod_name, created_at, expires_at)
-     values (?, ?, 'any', 'sbx-' || gen_random_uuid(), sandlot_now(), sandlot_now() + interval '1 hour')`,
+    `insert into sandbox (id, account_id, image, pod_name, created_at, expires_at, max_expires_at)
+     values (?, ?, 'any', 'sbx-' || gen_random_uuid(), sandlot_now(), sandlot_now() + interval '1 hour', sandlot_now() + interval '1 hour')`,
     [sandboxId, id],
   )
   return sandboxId

@@ -275,9 +275,9 @@ describe.concurrent('the picker with settings', () => {
   test('any of a thousand sessions can be selected in the picker with a few key presses', async () => {
     using other = await users.newUser()
     await world.db.query(
-      `insert into sandbox (id, account_id, name, image, pod_name, created_at, ready_at, expires_at, destroyed_at, destroy_reason, reaped_at)
+      `insert into sandbox (id, account_id, name, image, pod_name, created_at, ready_at, expires_at, max_expires_at, destroyed_at, destroy_reason, reaped_at)
        select 'sbx_' || ? || lpad((1001 - n)::text, 16, '0'), (select id from account where email = ?), 'job-' || n, 'debian', 'sbx-' || gen_random_uuid(),
-              now() - n * interval '1 s', now(), now(), now(), 'expired', now()
+              now() - n * interval '1 s', now(), now(), now(), now(), 'expired', now()
          from generate_series(1, 1000) n`,
       [encodeTime(Date.now()).toLowerCase(), other.email],
     )

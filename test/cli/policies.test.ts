@@ -17,8 +17,8 @@ const users = makeUsers(world)
 async function sandboxOf(email: string, { seconds = 0, ended = false } = {}): Promise<string> {
   const id = newSandboxId()
   await world.db.query(
-    `insert into sandbox (id, account_id, image, pod_name, created_at, ready_at, expires_at, destroyed_at, destroy_reason)
-     select ?, account.id, 'any', 'sbx-' || gen_random_uuid(), start, start, start + interval '1 hour',
+    `insert into sandbox (id, account_id, image, pod_name, created_at, ready_at, expires_at, max_expires_at, destroyed_at, destroy_reason)
+     select ?, account.id, 'any', 'sbx-' || gen_random_uuid(), start, start, start + interval '1 hour', start + interval '1 hour',
             case when ? then start + ? * interval '1 second' end, case when ? then 'requested' end
        from account, (select sandlot_now() - interval '1 minute' as start) as times where email = ?`,
     [id, ended, seconds, ended, email],

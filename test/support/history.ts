@@ -70,9 +70,9 @@ async function fillSandboxes(
   const numbers = 'from generate_series(?::int, ?::int) as n'
   // One-hour sandboxes spread over two years. Their ids sort before today's ids.
   await db.query(
-    `insert into sandbox (id, account_id, image, pod_name, created_at, ready_at, expires_at, destroyed_at, destroy_reason, reaped_at)
+    `insert into sandbox (id, account_id, image, pod_name, created_at, ready_at, expires_at, max_expires_at, destroyed_at, destroy_reason, reaped_at)
      select 'sbx_' || lpad(n::text, 26, '0'), case when n % 100 = 0 then ? else 'acc_past_' || n % ? end, 'past', 'sbx-' || gen_random_uuid(),
-            at, at, at + interval '1 hour', at + interval '1 hour', 'expired', at + interval '1 hour'
+            at, at, at + interval '1 hour', at + interval '1 hour', at + interval '1 hour', 'expired', at + interval '1 hour'
        from (select n, sandlot_now() - interval '1 day' - random() * interval '730 days' as at ${numbers}) as past`,
     [accountId, accounts, first, last],
   )

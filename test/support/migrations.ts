@@ -56,9 +56,9 @@ export async function fillTables(db: Database, email: string, rows: number): Pro
   // Current ids, because the reconciler deletes commands with old ids.
   const now = encodeTime(Date.now()).toLowerCase()
   await db.query(
-    `insert into sandbox (id, account_id, image, created_at, expires_at, ready_at, destroyed_at, destroy_reason,
+    `insert into sandbox (id, account_id, image, created_at, expires_at, max_expires_at, ready_at, destroyed_at, destroy_reason,
                           reaped_at, sealed_env, metadata, pod_name)
-     select 'sbx_${now}' || lpad(n::text, 16, '0'), account.id, 'any', now(), now() + interval '1 hour', now(), now(),
+     select 'sbx_${now}' || lpad(n::text, 16, '0'), account.id, 'any', now(), now() + interval '1 hour', now() + interval '1 hour', now(), now(),
             'requested', now(), 'sealed', '{"of": "many"}', n::text
        from account, generate_series(1, ?::int) as n where email = ?`,
     [rows, email],

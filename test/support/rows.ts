@@ -8,6 +8,7 @@ const defaults = {
   created_at: 'sandlot_now()',
   ready_at: 'sandlot_now()',
   expires_at: "sandlot_now() + interval '1 hour'",
+  max_expires_at: "sandlot_now() + interval '1 hour'",
 }
 
 /** @param columns values that replace the defaults @returns the sandbox id */

@@ -18,9 +18,9 @@ test('commands and metadata are deleted after a month, but usage records are kep
   for (const [n, age] of rows.entries()) {
     const at = new Date(now - age * dayMs)
     await world.db.query(
-      `insert into sandbox (id, account_id, image, pod_name, metadata, created_at, ready_at, expires_at, destroyed_at,
+      `insert into sandbox (id, account_id, image, pod_name, metadata, created_at, ready_at, expires_at, max_expires_at, destroyed_at,
                             destroy_reason, reaped_at)
-       select ?, ?, 'past', 'sbx-' || gen_random_uuid(), '{"a": "b"}', at, at, at + interval '1 hour', at + interval '1 hour', 'expired',
+       select ?, ?, 'past', 'sbx-' || gen_random_uuid(), '{"a": "b"}', at, at, at + interval '1 hour', at + interval '1 hour', at + interval '1 hour', 'expired',
               at + interval '1 hour'
          from (select ?::timestamptz as at) as past`,
       [idOf('sbx', age, String(n)), alice.id, at],
@@ -65,11 +65,11 @@ test('old sandboxes are replaced with daily totals without changing the usage of
   for (const [n, { from, to }] of lives.entries()) {
     const id = idOf('sbx', daysAgo, `7${n}`)
     await world.db.query(
-      `insert into sandbox (id, account_id, image, pod_name, created_at, ready_at, expires_at, destroyed_at, destroy_reason, reaped_at)
-       values (?, ?, 'past', 'sbx-' || gen_random_uuid(), ?, ?, ?, ?, 'requested', ?)`,
+      `insert into sandbox (id, account_id, image, pod_name, created_at, ready_at, expires_at, max_expires_at, destroyed_at, destroy_reason, reaped_at)
+       values (?, ?, 'past', 'sbx-' || gen_random_uuid(), ?, ?, ?, ?, ?, 'requested', ?)`,
       [
         ...[id, alice.id, new Date(midnight - 2_000), from === null ? null : new Date(from)],
-        ...[new Date(midnight + 30 * dayMs), new Date(to), new Date(to)],
+        ...[new Date(midnight + 30 * dayMs), new Date(midnight + 30 * dayMs), new Date(to), new Date(to)],
       ],
     )
   }

@@ -32,9 +32,9 @@ interface Sandbox {
 async function insert({ ready = 1_000, active = null, expired = -1, idleTimeout = timeout }: Sandbox = {}) {
   const id = newSandboxId()
   await db.query(
-    `insert into sandbox (id, account_id, image, pod_name, created_at, ready_at, active_at, expires_at, idle_timeout_seconds)
-     values (?, 'acc_1', 'any', ?, ?, ?, ?, ?, ?)`,
-    [id, id, ago(2_000), ago(ready), ago(active), ago(expired), idleTimeout],
+    `insert into sandbox (id, account_id, image, pod_name, created_at, ready_at, active_at, expires_at, max_expires_at, idle_timeout_seconds)
+     values (?, 'acc_1', 'any', ?, ?, ?, ?, ?, ?, ?)`,
+    [id, id, ago(2_000), ago(ready), ago(active), ago(expired), ago(expired), idleTimeout],
   )
   return id
 }

@@ -4,7 +4,7 @@
  */
 import { limits } from '../../shared/contract/limits.ts'
 import { dropWarmPod, markAssigned, markUsed } from '../../shared/data/sandbox-writes.ts'
-import { findSandbox, maxExpiryOf, podOf, type SandboxRow } from '../../shared/data/sandboxes.ts'
+import { findSandbox, podOf, type SandboxRow } from '../../shared/data/sandboxes.ts'
 import { withTimeout } from '../../shared/lib/timeout.ts'
 import { notify } from '../../shared/platform/notify.ts'
 import { PodGone } from '../drivers/driver.ts'
@@ -33,7 +33,7 @@ async function assignToPod(
   reach('claim: the row has the pod, the pod is not assigned')
   // By PostgreSQL's clock, the pod starts no earlier than `pod_since`, so the deadline never precedes
   // `max_expires_at`.
-  const deadlineSeconds = (maxExpiryOf(sandbox).getTime() - sandbox.pod_since!.getTime()) / 1000
+  const deadlineSeconds = (sandbox.max_expires_at.getTime() - sandbox.pod_since!.getTime()) / 1000
   await driver.assign(podOf(sandbox), { sandboxId: sandbox.id, deadlineSeconds })
   reach('claim: the pod is assigned, its row is not marked assigned')
   await markAssigned(db, sandbox.id)

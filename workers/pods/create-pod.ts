@@ -1,6 +1,6 @@
 import { readClock } from '../../shared/data/clock.ts'
 import { adoptPod, markDestroyed, markReady } from '../../shared/data/sandbox-writes.ts'
-import { findSandbox, maxExpiryOf, podOf, type SandboxRow, startOf } from '../../shared/data/sandboxes.ts'
+import { findSandbox, podOf, type SandboxRow, startOf } from '../../shared/data/sandboxes.ts'
 import { notify } from '../../shared/platform/notify.ts'
 import { type Driver, type Pod, PodRefused } from '../drivers/driver.ts'
 import { openSlot, type Slot } from '../shell/slot.ts'
@@ -13,7 +13,7 @@ export async function createPod(worker: PodsContext, sandboxId: string): Promise
   const sandbox = await findSandbox(db, sandboxId)
   if (!sandbox || sandbox.destroyed_at || sandbox.ready_at) return
   const now = await readClock(db)
-  const deadlineSeconds = Math.ceil((maxExpiryOf(sandbox).getTime() - now.getTime()) / 1000)
+  const deadlineSeconds = Math.ceil((sandbox.max_expires_at.getTime() - now.getTime()) / 1000)
   const startMsLeft = startOf(sandbox).getTime() + worker.settings.sandbox.startSeconds * 1000 - now.getTime()
   // The reconciler ends a sandbox that has expired or did not start in time.
   if (sandbox.expires_at <= now || startMsLeft <= 0) return
