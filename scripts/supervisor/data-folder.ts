@@ -45,7 +45,7 @@ export function openWatchdog(data: string, { driver, localDirectory }: StackSett
   const watchdog = startWatchdog()
   takeLock(join(data, 'watchdog.lock'), watchdog.pid)
   if (driver === 'local') {
-    const script = join(root, 'workers', 'drivers', 'local', 'end-all.ts')
+    const script = join(root, 'workers', 'drivers', 'local', 'destroy-all.ts')
     watchdog.afterwards([process.execPath, script, localDirectory])
   }
   return watchdog

@@ -1,8 +1,11 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { root } from '../../scripts/root.mjs'
 import { podName } from '../../shared/data/ids.ts'
 import type { PodDeath } from '../../workers/drivers/driver.ts'
 import { destroyAllSandboxes } from '../../workers/drivers/local/destroy-all.ts'
@@ -130,6 +133,25 @@ describe('workers that die', () => {
     expect(await destroyAllSandboxes(own)).toBe(2)
     expect(await driver.list()).toEqual([])
     expect(findProcesses(own)).toEqual([])
+  })
+
+  test('after `kill -9` of the stack, its watchdog destroys every sandbox', async () => {
+    const own = mkdtempSync(join(tmpdir(), 'sandlot-local-'))
+    onTestFinished(() => rmSync(own, { recursive: true }))
+    const { driver } = openDriver({ directory: own })
+    const pod = await driver.create({ ...ofSandbox(), image: 'any', deadlineSeconds: 60 })
+    await untilReady(driver, pod)
+    const code = `
+      const { openWatchdog } = await import(${JSON.stringify(join(root, 'scripts/supervisor/data-folder.ts'))})
+      openWatchdog(${JSON.stringify(own)}, { driver: 'local', localDirectory: ${JSON.stringify(own)} })
+      console.log('ready')`
+    const stack = spawn(process.execPath, ['--input-type=module', '-e', code], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    await once(stack.stdout, 'data')
+    stack.kill('SIGKILL')
+    await eventually(async () => (await driver.list()).length === 0, 20_000)
+    await eventually(() => findProcesses(own).length === 0, 5_000)
   })
 })
 
