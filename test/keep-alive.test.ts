@@ -5,14 +5,24 @@ import WebSocket, { WebSocketServer } from 'ws'
 import { keepAlive } from '../shared/contract/keep-alive.ts'
 import { eventually } from './support/eventually.ts'
 
-test('sends a keep-alive ping only when no messages arrive', async () => {
-  const server = new WebSocketServer({ port: 0, host: '127.0.0.1' })
+async function connectPair({ autoPong = true } = {}) {
+  const server = new WebSocketServer({ port: 0, host: '127.0.0.1', autoPong })
   await once(server, 'listening')
   const socket = new WebSocket(`ws://127.0.0.1:${(server.address() as AddressInfo).port}`)
   const [[other]] = (await Promise.all([once(server, 'connection'), once(socket, 'open')])) as [
     [WebSocket],
     unknown,
   ]
+  const close = () => {
+    socket.terminate()
+    server.close()
+  }
+  return { socket, other, [Symbol.dispose]: close }
+}
+
+test('sends a keep-alive ping only when no messages arrive', async () => {
+  using pair = await connectPair()
+  const { socket, other } = pair
   const seen: string[] = []
   other.on('ping', () => seen.push('ping'))
   // Each message waits for the previous one, so a stall of this process causes no gap.
@@ -29,6 +39,23 @@ test('sends a keep-alive ping only when no messages arrive', async () => {
   await eventually(() => seen.includes('ping'), 10_000)
   expect(seen.slice(0, 2)).toEqual(['last message', 'ping'])
   liveness.stop()
-  socket.terminate()
-  server.close()
+})
+
+test('reports a missing pong, no matter how much was written before the last pong', async () => {
+  using pair = await connectPair({ autoPong: false })
+  const { socket, other } = pair
+  let pings = 0
+  let silentAfter = 0
+  const liveness = keepAlive(socket, 10, () => {
+    silentAfter ||= pings
+  })
+  other.on('ping', () => {
+    if (++pings === 1) other.pong()
+  })
+  liveness.wrote(1024 * 1024)
+  await once(socket, 'pong')
+  liveness.wrote(1)
+  await eventually(() => silentAfter > 0, 10_000)
+  expect(silentAfter).toBe(2)
+  liveness.stop()
 })

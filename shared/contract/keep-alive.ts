@@ -2,8 +2,8 @@
 import type { WebSocket } from 'ws'
 
 /**
- * Number of bytes that may be written after a ping without delaying the pong. A single pipe holds 64 KiB, so
- * 32 KiB fit into the connection's buffers.
+ * Number of bytes that can be written after a pong without delaying the next one. A single pipe holds 64 KiB,
+ * so 32 KiB fit into the connection's buffers.
  */
 const harmlessBytes = 32 * 1024
 const pauseMs = 250
@@ -17,13 +17,12 @@ const pauseMs = 250
  */
 export function keepAlive(socket: WebSocket, everyMs: number, onTimeout: () => void) {
   let isAwaiting = false
-  let mayDelayPong = false
-  let written = 0
+  let writtenSincePong = 0
   let receivedAt = performance.now()
   let later: NodeJS.Timeout | undefined
   const check = () => {
     if (socket.readyState !== socket.OPEN) return
-    if (isAwaiting && !mayDelayPong && !socket.isPaused) return onTimeout()
+    if (isAwaiting && writtenSincePong <= harmlessBytes && !socket.isPaused) return onTimeout()
     clearTimeout(later)
     const pauseLeftMs = receivedAt + pauseMs - performance.now()
     if (pauseLeftMs > 0) {
@@ -38,7 +37,7 @@ export function keepAlive(socket: WebSocket, everyMs: number, onTimeout: () => v
   timer.unref()
   socket.on('pong', () => {
     isAwaiting = false
-    mayDelayPong = false
+    writtenSincePong = 0
   })
   socket.on('message', () => {
     receivedAt = performance.now()
@@ -47,8 +46,7 @@ export function keepAlive(socket: WebSocket, everyMs: number, onTimeout: () => v
   return {
     /** Must be called with the size of each write, in bytes. */
     wrote: (bytes: number) => {
-      written += bytes
-      if (written > harmlessBytes) mayDelayPong = true
+      writtenSincePong += bytes
     },
     stop: () => {
       clearInterval(timer)
