@@ -21,7 +21,7 @@ try {
     if (err) context.log.fatal({ err }, 'stopping after an uncaught error')
     else context.log.info({ signal }, 'stopping')
     // After an uncaught error, the state of the process cannot be trusted, so the shutdown delay is skipped.
-    await api.close(err ? { leaveMs: 0, finishMs: maxMsAfterError } : undefined)
+    await api.close(err ? { delayMs: 0, finishMs: maxMsAfterError } : undefined)
     await context.close()
   })
   await api.listen()

@@ -29,8 +29,8 @@ const checkEveryMs = 5_000
 const uploadMs = 25 * 60 * 60 * 1000
 const headerBytes = 128 * 1024
 /**
- * Time to send the last error responses during a shutdown, within the 15 s that a supervisor allows by
- * default.
+ * Time to send the last error responses during a shutdown. With the default of DRAIN_SECONDS, the process
+ * then exits within the 15 s that `npm start` allows.
  */
 const lastResponseMs = 1_500
 const unusedMs = 1_000
@@ -85,20 +85,19 @@ export function openApi(context: Context) {
       return { port, internalPort }
     },
     /**
-     * Waits `leaveMs` so that load balancers notice the shutdown, stops accepting connections, and aborts
-     * requests that are still open after `finishMs`. If `leaveMs` is not 0, idle connections stay open until
-     * `finishMs`.
+     * Waits `delayMs` so that load balancers notice the shutdown, stops accepting connections, and aborts
+     * requests that are still open after `finishMs`. If `delayMs` is 0, idle connections close immediately.
      */
     async close({
-      leaveMs = context.settings.shutdownDelaySeconds * 1000,
+      delayMs = context.settings.shutdownDelaySeconds * 1000,
       finishMs = context.settings.drainSeconds * 1000,
     } = {}): Promise<void> {
       isStopping = true
       // Keep-alive connections are closed only after a response, so that no request is lost.
       requests.closeBehind()
-      if (leaveMs > 0) await sleep(leaveMs)
+      if (delayMs > 0) await sleep(delayMs)
       const timers = [setTimeout(closeUnused, unusedMs), setTimeout(() => requests.giveUp(), finishMs)]
-      await finish(server, finishMs + lastResponseMs, { endRest: endTunnels, endsIdle: leaveMs === 0 })
+      await finish(server, finishMs + lastResponseMs, { endRest: endTunnels, endsIdle: delayMs === 0 })
       timers.forEach(clearTimeout)
       await app.apiKeys.close()
       app.workers.close()

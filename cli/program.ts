@@ -177,7 +177,7 @@ async function load(command: Command, run: Run): Promise<void> {
 
 /**
  * Sets options declared only as `--no-…` to true by default. Commander sets such defaults too early, before
- * the hook adds the options.
+ * the `preSubcommand` hook has added the options.
  */
 function setNegatedDefaults(command: Command): void {
   for (const option of command.options) {
@@ -187,7 +187,7 @@ function setNegatedDefaults(command: Command): void {
   }
 }
 
-/** Returns the message of a usage error. If a subcommand is missing, commander prints only the help. */
+/** Returns a usage error's message. For a missing subcommand, commander prints help instead of a message. */
 const messageOf = ({ code, message }: CommanderError, command: Command | undefined): string =>
   code === 'commander.help' ? 'A command is missing.' : rewriteError(message, command).replace(/^error: /, '')
 

@@ -32,12 +32,12 @@ async function runAgain() {
   })
 }
 
-/** Installs missing dependencies, then calls `goOn`. Prints any error to stderr, and exits with status 1. */
-async function prepare(goOn) {
+/** Installs missing dependencies, then calls `run`. Prints any error to stderr, and exits with status 1. */
+async function prepare(run) {
   try {
     const { ensureInstalled } = await import('../scripts/install.mjs')
     await ensureInstalled()
-    await goOn()
+    await run()
   } catch (error) {
     console.error(error.message)
     process.exit(1)

@@ -1,6 +1,6 @@
 /**
- * `npm run docs`: generates sections of docs/, docs/baseline.txt, the client's route table and parts of the chart.
- * With `--pictures`, also renders the screenshots. test/docs.test.ts fails if generated text is outdated.
+ * `npm run docs`: generates sections of docs/, docs/baseline.txt, the client's route table and parts of the
+ * Helm chart, and with `--pictures` the screenshots. test/docs.test.ts fails if generated text is outdated.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,7 +11,7 @@ import { errorCodes, routes, tools, withRoutes } from './docs/contract.ts'
 import { settings } from './docs/settings.ts'
 import { root } from './root.mjs'
 
-/** Generators of page sections, keyed by the section names in the pages' comments. */
+/** Generators of sections in docs/*.md, keyed by the name in the comment that starts the section. */
 const parts: Record<string, () => string | Promise<string>> = {
   settings,
   commands,
@@ -25,9 +25,7 @@ const parts: Record<string, () => string | Promise<string>> = {
 
 const generatedPart = /(<!-- made by `npm run docs`: (\S+) -->\n).*?(<!-- end -->)/gs
 
-/**
- * Returns the contents of all files that contain generated text, keyed by path relative to the project root.
- */
+/** Returns the contents of all files with generated text, keyed by path relative to the project root. */
 export async function makePages(): Promise<Map<string, string>> {
   const made = Object.fromEntries(
     await Promise.all(Object.entries(parts).map(async ([name, make]) => [name, await make()] as const)),

@@ -1,7 +1,7 @@
 /**
- * Installs the dependencies listed in the lockfile. Written in plain JavaScript without dependencies, so that
- * it runs on Node 20. It is not a `prestart` script, because npm skips such scripts if `ignore-scripts` is
- * set.
+ * Installs the dependencies listed in the lockfile, including the Node that runs the project. Until then,
+ * only the user's Node exists, which may be Node 20, so this file is plain JavaScript without dependencies.
+ * It is not a `prestart` script, because npm does not run those if `ignore-scripts` is set.
  */
 import { spawn } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync } from 'node:fs'

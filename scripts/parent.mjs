@@ -8,8 +8,8 @@ import { isAlive } from '../shared/platform/process-stat.mjs'
 const parent = process.ppid
 
 /**
- * Calls `gone` once when the parent or the process in SANDLOT_WATCH_PARENT exits, even after `kill -9`. Does
- * nothing in a process started by hand, which may outlive its shell.
+ * Calls `gone` once when the parent or the process whose PID is in SANDLOT_WATCH_PARENT exits, even after
+ * `kill -9`. Does nothing in a process started by hand, which may outlive its shell.
  * @param {() => void} gone
  */
 export function watchParent(gone) {

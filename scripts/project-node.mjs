@@ -8,8 +8,8 @@ import { root } from './root.mjs'
 /** The oldest Node version that runs TypeScript and has `import.meta.main`, as [major, minor]. */
 const needed = [24, 2]
 
-/** @type {string | false | undefined} */
-let own
+/** @type {string | false | undefined} path, or false if the bundled Node cannot run on this system */
+let bundledNode
 
 /**
  * Returns the path of the Node in node_modules, or undefined if that Node cannot run on this system, for
@@ -18,8 +18,8 @@ let own
  */
 export function findBundledNode() {
   const path = join(root, 'node_modules', `node-${process.platform}-${process.arch}`, 'bin', 'node')
-  own ??= spawnSync(path, ['--version'], { stdio: 'ignore' }).status === 0 && path
-  return own || undefined
+  bundledNode ??= spawnSync(path, ['--version'], { stdio: 'ignore' }).status === 0 && path
+  return bundledNode || undefined
 }
 
 /**

@@ -1,7 +1,7 @@
 /**
  * `npm test`: installs missing dependencies, builds the client and runs the tests.
  * The last line is `N passed, N failed`. If no more than five files fail, they are rerun. A file that then
- * passes is `flaky`, and counts as passed unless it differs from the commit in GATE_BASE.
+ * passes is `flaky`. It counts as passed unless it has changed since the Git commit in GATE_BASE.
  */
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'

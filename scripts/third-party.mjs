@@ -23,7 +23,7 @@ export const readManifest = (folder) => JSON.parse(readFileSync(join(root, folde
  * Returns the contents of THIRD-PARTY.txt, with the licenses that must be distributed with a bundle.
  * @param {string} holder name of the bundled program, such as `The client`
  * @param {string[]} folders
- * @throws {Error} if a package has no license
+ * @throws {Error} if a package's license text is unknown
  */
 export const describeThirdParty = (holder, folders) =>
   `${holder} contains these packages, each under its own license.\n${folders.map(describe).join('')}`
@@ -34,19 +34,17 @@ function describe(folder) {
   const texts = readdirSync(join(root, folder))
     .filter((file) => /^(licen[cs]e|notice|copying)/i.test(file))
     .map((file) => readFileSync(join(root, folder, file), 'utf8').trim())
-  if (texts.length === 0) texts.push(named(manifest))
+  if (texts.length === 0) texts.push(standardLicense(manifest))
   return `\n${'='.repeat(80)}\n${name} ${version} (${license})\n\n${texts.join('\n\n')}\n`
 }
 
-/**
- * Returns the license text of a package that names a license in package.json but includes no license file.
- */
-function named({ name, license, author }) {
+/** Returns the text of the license named in package.json, for a package without a license file. */
+function standardLicense({ name, license, author }) {
   const owner = author?.name ?? author ?? `the authors of ${name}`
   if (license === 'MIT') return `Copyright (c) ${owner}\n\n${mit}`
   if (license === 'Unlicense')
     return 'This is free and unencumbered software released into the public domain.'
-  throw new Error(`${name} has no license, but its code would be distributed.`)
+  throw new Error(`${name} has no license text, but its code would be distributed.`)
 }
 
 const mit = `\

@@ -66,7 +66,7 @@ test('returns the first allowlist entry that allows a command', () => {
   expect(decide(['ls', 'git *', 'git status'], ['git', 'status'])).toEqual({ allowed: true, entry: 'git *' })
 })
 
-test("the reason for a rejection does not contain the command's arguments", () => {
+test("the reason for an allowlist rejection does not reveal the command's arguments", () => {
   expect(decide(['git status', 'git log'], ['git', 'push', 'hunter2'])).toEqual({
     allowed: false,
     reason: `"git" is allowed only with these arguments: "git status", "git log".`,
@@ -117,7 +117,7 @@ describe('dangerous variables', () => {
     expect(affectsPrograms(name)).toBe(false)
   })
 
-  test('the error for a dangerous variable in a secret or a sandbox says how to avoid the variable', () => {
+  test('the error for a secret or sandbox with a dangerous variable suggests a remedy', () => {
     expect(refuseVariables('secret', { A: 1, LD_PRELOAD: 1 })?.reason).toMatch(
       /^The secret LD_PRELOAD .* name\.$/,
     )

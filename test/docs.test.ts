@@ -11,7 +11,7 @@ const pages = ['', 'docs/', 'bench/', 'deploy/chart/'].flatMap((folder) =>
     .map((name) => `${folder}${name}`),
 )
 
-test('the generated tables of settings, commands, routes, codes and tools are up to date', async () => {
+test('the generated tables of settings, commands, routes, error codes and MCP tools are up to date', async () => {
   for (const [path, page] of await makePages()) expect(readPage(path), path).toBe(page)
 })
 

@@ -8,7 +8,7 @@ import { wasStalled, whenSilentFor } from '../shared/platform/event-loop-stall.t
 
 const freeze = (ms: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 
-test('after a stall, a pending reply is read before the peer can be considered unresponsive', async () => {
+test('after an event-loop stall, a pending reply is read before the peer can be considered unresponsive', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'sandlot-standstill-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   const [go, said] = [join(folder, 'go'), join(folder, 'said')]
@@ -36,7 +36,7 @@ test('after a stall, a pending reply is read before the peer can be considered u
   expect(wasStalled(performance.now())).toBe(false)
 })
 
-test('an unresponsive peer is still detected after a stall', async () => {
+test('an unresponsive peer is still detected after an event-loop stall', async () => {
   freeze(1_100)
   const from = performance.now()
   await new Promise<void>((resolve) => whenSilentFor(100, resolve))

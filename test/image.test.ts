@@ -161,7 +161,7 @@ describe.skipIf(!onDebian)('the server image', () => {
     test.each([
       { args: ['migrate'], answer: /^The database is up to date\.$/ },
       { args: ['admin', '--json', 'accounts'], answer: /^\{"data":\[\]/ },
-    ])('the image command $args completes', async ({ args, answer }) => {
+    ])('the server image runs the command $args to completion', async ({ args, answer }) => {
       const child = start(args, settings())
       const lines: string[] = []
       createInterface(child.stdout).on('line', (line) => lines.push(line))
@@ -172,7 +172,7 @@ describe.skipIf(!onDebian)('the server image', () => {
     test.each([
       { kind: 'api', ready: 'listening' },
       { kind: 'worker', ready: 'working' },
-    ])('the image starts $kind, which exits with code 0 after SIGTERM', async ({ kind, ready }) => {
+    ])('the $kind process in the server image exits with code 0 after SIGTERM', async ({ kind, ready }) => {
       const child = start([kind], settings())
       const ended = new Promise((resolve) => child.once('close', resolve))
       for await (const line of createInterface(child.stdout)) {

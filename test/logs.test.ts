@@ -167,7 +167,7 @@ test('errors with the same cause are logged at most once every ten seconds', () 
   ])
 })
 
-test('detects log lines that contain the same key twice', () => {
+test('the test helpers detect log lines that contain the same key twice', () => {
   const text = '{"level":"warn","sandbox_id":"sbx_1","sandbox_id":"sbx_1","msg":"a job failed"}'
   expect(hasRepeatedKey(text, JSON.parse(text))).toBe(true)
   const lines: string[] = []

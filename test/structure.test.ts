@@ -115,7 +115,7 @@ test('ARCHITECTURE.md lists each subfolder above the subfolders that it imports'
   expect(upwards).toEqual([])
 })
 
-test('source files are in subfolders, except those that connect the subfolders', () => {
+test('only the listed entry points and composition files are outside the subfolders', () => {
   const loose = files.filter((file) => {
     const [folder, subfolder, name] = file.split('/')
     return foldersWithSubfolders.includes(folder!) && !(name && subfolders.has(`${folder}/${subfolder}`))

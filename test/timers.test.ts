@@ -29,7 +29,7 @@ test('a wait whose timeout is not positive ends immediately, without a warning',
   expect(results).toEqual(['late', 'late', 'late', 'late', 'done'])
 })
 
-test('a test world fails if one of its processes sets a timer with an invalid delay', async () => {
+test('a test fails if a process that it started sets a timer with an invalid delay', async () => {
   const warnings = await warningsOf(async () => {
     for (const ms of [-0.38, 2 ** 31, Number.NaN]) clearTimeout(setTimeout(() => {}, ms))
   })

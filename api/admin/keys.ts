@@ -28,7 +28,7 @@ export async function listKeys(redis: Redis): Promise<Report> {
     findings.push(
       'No process has registered its keys. Check that all processes are running and use the same Redis server.',
     )
-  else if (missing.length === 0) findings.push('No process is missing a key that another process holds.')
+  else if (missing.length === 0) findings.push('No process is missing a key.')
   return { value: { data, missing }, text: [...showColumns(lines), '', ...findings].join('\n') }
 }
 

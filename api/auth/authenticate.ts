@@ -26,7 +26,7 @@ export interface Caller {
 }
 
 /**
- * @param address returns the client address, whose rate limit applies to uncached API keys
+ * @param address returns the client address, by which lookups of uncached API keys are rate limited
  * @throws {Problem} with status 401, 403 or 429
  */
 export async function authenticate(

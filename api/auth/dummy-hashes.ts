@@ -9,7 +9,7 @@ import type { Database } from '../../shared/data/database.ts'
 import { cacheFor } from '../../shared/lib/cache-for.ts'
 
 /**
- * Header of a scrypt hash. `cost` is the offset of log2(N), and the checksum covers the first `bytes` bytes.
+ * Header of a scrypt hash. Its first `bytes` bytes contain log2(N) at offset `cost`. Their checksum follows.
  */
 const header = { cost: 7, bytes: 48, checksumBytes: 16 }
 const countEveryMs = 60_000
@@ -35,8 +35,8 @@ export function makeDummyHashes(db: Database, logN: number): (email: string) => 
 }
 
 /**
- * Counts the stored hashes by cost, and makes a dummy hash for each cost. Clients do not know the returned
- * `key`, so they cannot predict which cost is used for an email address.
+ * Counts the stored hashes by cost, and makes a dummy hash for each cost. An HMAC under `key` selects the
+ * hash for an email address. Clients do not know `key`, so they cannot predict the cost for an address.
  */
 async function count(db: Database, logN: number) {
   // If counting fails, logins must still work.

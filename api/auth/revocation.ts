@@ -12,12 +12,12 @@ interface RevocationContext {
 }
 
 /** How long a request runs before its API key is watched for revocation. */
-const longMs = 100
+const watchAfterMs = 100
 /** Interval of the checks for keys that have expired or whose revocation notification was lost. */
-const lookAgainMs = 10_000
+const recheckMs = 10_000
 
 export function closeOnRevocation(app: RevocationContext, account: Caller, response: ServerResponse): void {
-  const timer = setTimeout(() => void watch(app, account, response), longMs)
+  const timer = setTimeout(() => void watch(app, account, response), watchAfterMs)
   onceClosed(response, () => clearTimeout(timer))
 }
 
@@ -30,7 +30,7 @@ async function watch(
   onceClosed(response, () => over.abort())
   while (!over.signal.aborted) {
     // Subscribes before waiting, so that no revocation is missed. The wait lets a cached key expire.
-    const change = notifications.next('key', account.credentialId, lookAgainMs, over.signal)
+    const change = notifications.next('key', account.credentialId, recheckMs, over.signal)
     await sleep(rememberMs, undefined, { signal: over.signal }).catch(() => {})
     if (over.signal.aborted) return
     if (await isRefused(account)) {

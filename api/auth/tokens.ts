@@ -8,7 +8,8 @@ const issuer = 'sandlot'
 const audience = 'sandlot-dashboard'
 
 /**
- * Claims of a session token. The token is valid while `generation` equals the account's session generation.
+ * Claims of a session token. It is valid only while `generation` equals the account's session generation, a
+ * counter that is incremented to end all sessions.
  */
 interface SessionClaims {
   accountId: string

@@ -22,8 +22,8 @@ export async function assertAllowed(
 }
 
 /**
- * Checks environment variables before they are stored. Unlike {@link assertAllowed}, does not count refusals.
- * @throws {Problem} `command_not_allowed` if the allowlist forbids storing these variables
+ * Checks the variables of a new sandbox or secret. Unlike {@link assertAllowed}, does not count refusals.
+ * @throws {Problem} `command_not_allowed` if a variable could make an allowed command run another program
  */
 export function assertStorable(
   { allowlist }: Pick<Caller, 'allowlist'>,
@@ -35,8 +35,8 @@ export function assertStorable(
 }
 
 /**
- * Returns a rejection handler that counts commands refused by a worker. Only workers can decrypt stored
- * variables and secrets and check them against the allowlist.
+ * Returns a handler for failed worker calls that counts the commands refused by the worker. Only workers can
+ * check stored variables and secrets against the allowlist, because only they can decrypt them.
  */
 export const countRefused =
   ({ context }: Pick<App, 'context'>, account: Pick<Caller, 'id'>) =>

@@ -45,13 +45,13 @@ interface RelayOptions {
   finalEvent: string
   onFinalEvent?(events: Buffer): void
   /**
-   * Returns the events that end the stream after the worker was lost.
-   * @throws if these events are unknown; the stream then ends without them and can be resumed later
+   * Returns the events that follow the event `lastId` and end the stream after the worker was lost.
+   * @throws if they cannot be determined; the stream then ends without them and can be resumed later
    */
   finalEventsWithoutWorker(lastId: string | undefined): Promise<string>
 }
 
-/** Silence after which the worker is considered lost. Workers send a keep-alive comment every 10 s. */
+/** A worker that sends nothing for this long is considered lost. It sends a keep-alive comment every 10 s. */
 const livenessTimeoutMs = 25_000
 
 /** Returns a stream of the worker's events. Backpressure from a slow client reaches the worker. */

@@ -15,7 +15,7 @@ interface UnderKey {
   signal: AbortSignal
 }
 
-/** Number of lookups after which a command that still has no row counts as never started. */
+/** Number of lookups in the table `exec` after which a command without a row counts as never started. */
 const maxReads = 6
 const readEveryMs = 500
 
@@ -36,7 +36,7 @@ export async function resultUnderKey(app: App, asked: UnderKey): Promise<ExecRes
     }
     await sleep(readEveryMs)
   }
-  throw new Problem('exec_not_found', 'The connection broke before the command started.')
+  throw new Problem('exec_not_found', 'The call was interrupted before its command started.')
 }
 
 /** Kills the command with this Idempotency-Key. Does nothing if the command is not running. */

@@ -25,7 +25,7 @@ export interface RequestIds {
   requestId: string
 }
 
-/** Returns the status of a command. If the command's worker is gone, stores `lost` first. */
+/** Returns the status of a running or ended command. If the command's worker is gone, stores `lost` first. */
 export async function findExitStatus(
   { context, workers }: App,
   row: ShownExec,
@@ -54,12 +54,12 @@ export interface StartedExec {
   execId: string
   requestId: string
   workerId?: string | undefined
-  /** The request's Idempotency-Key. An earlier request with this key may have started the command. */
+  /** The request's Idempotency-Key, which finds the command even if an earlier request started it. */
   key?: string | undefined
   startedAt: Date
   /**
-   * Set if this process has just sent the request to a worker. If the command has no row, one is inserted as
-   * `lost`.
+   * The request, if this process has just sent it to a worker. If the command has no row, a `lost` row is
+   * inserted, so that the worker can no longer start the command.
    */
   request?: ExecRequest
 }

@@ -9,7 +9,7 @@ import { awaitRunning, loadSandbox } from '../sandboxes/load-sandbox.ts'
 import { type CallOptions, WorkerGone } from '../worker-client/client.ts'
 import { findExitStatus, type RequestIds } from './exit-status.ts'
 
-/** How much longer than a command's maximum duration the API waits for the worker's response. */
+/** Time that the API waits for the worker's response in addition to the command's maximum duration. */
 export const marginMs = 20_000
 
 interface ExecLookup {
@@ -55,8 +55,8 @@ async function loadInSandbox(
 }
 
 /**
- * Waits for a call to a command's worker. Resolves to undefined if the worker is gone or no longer holds the
- * command.
+ * Returns the result of a call to a command's worker, or undefined if the worker is gone or no longer retains
+ * the command.
  */
 export const unlessForgotten = <T>(work: Promise<T>): Promise<T | undefined> =>
   work.catch((error) => {

@@ -31,7 +31,7 @@ interface ExecStart {
   request: ExecRequest
   isListed: boolean
   key: string | undefined
-  /** Maximum time until the sandbox expires, including any extension, in milliseconds. */
+  /** Milliseconds until the latest time to which the expiry of the sandbox can be extended. */
   leftMs: number
   signal: AbortSignal
 }
@@ -64,8 +64,8 @@ export async function runToResult(
 }
 
 /**
- * Adds `exec_id` to the error of a request that a shutdown aborted, unless the request has an
- * Idempotency-Key. An earlier request with that key may have started the command under a different id.
+ * Adds `exec_id` to the error of a request that a shutdown aborted. Omits it from requests with an
+ * Idempotency-Key, because an earlier request may have started the command under a different id.
  */
 function nameCommand(error: unknown, { signal, key }: ExecStart, { execId }: StartedExec): unknown {
   const stopping = stoppingOf(signal)

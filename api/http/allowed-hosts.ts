@@ -1,6 +1,6 @@
 /**
- * Refuses requests that malicious web pages send through a user's browser. `Origin` reveals foreign pages,
- * and `Host` reveals DNS rebinding.
+ * Refuses requests that malicious web pages send through a user's browser. A foreign `Origin` header means
+ * that another site's page sent the request, and a foreign `Host` header indicates DNS rebinding.
  */
 import { Problem } from '../../shared/platform/problem.ts'
 
@@ -11,7 +11,7 @@ const unspecified = ['0.0.0.0', '::', '']
 
 /**
  * @param allowed host names, wildcards such as `*.example.com`, or `*`. Each may include a port.
- * @param own the API's listen address, which is also allowed unless it stands for all interfaces
+ * @param own the API's listen address, which is also allowed unless it is a wildcard such as 0.0.0.0
  */
 export function makeHostCheck(allowed: readonly string[], own: string): HostCheck {
   const ofOwn = unspecified.includes(own) ? [] : [own.includes(':') ? `[${own}]` : own]

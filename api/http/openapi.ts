@@ -146,8 +146,8 @@ const dotted = (name: string, { additionalProperties, maxProperties }: Schema) =
 })
 
 /**
- * Returns the mutually exclusive fields of a schema, which OpenAPI can express only as properties of one
- * parameter.
+ * Returns the names of a schema's mutually exclusive fields. OpenAPI cannot describe separate parameters as
+ * exclusive, so these fields are described as the properties of a single parameter.
  */
 function choiceIn({ oneOf, not }: Schema): { names: string[]; isNeeded: boolean } | undefined {
   if (oneOf) return { names: oneOf.flatMap(({ required = [] }) => required), isNeeded: true }

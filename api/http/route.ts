@@ -80,8 +80,8 @@ export interface Invocation extends Pick<Call<Endpoint>, 'requestId' | 'log' | '
 }
 
 /**
- * Maximum number of concurrent requests per account and API process. Rate limits do not restrict streams,
- * which stay open.
+ * Maximum number of concurrent requests per account and API process. Rate limits count only the start of a
+ * request, so they do not limit how many streams stay open.
  */
 const maxOpenRequests = 1_000
 

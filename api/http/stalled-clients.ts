@@ -1,6 +1,6 @@
 /**
- * Closes connections whose clients have stopped reading. Workers cannot detect these clients, because the API
- * reads from workers in large chunks.
+ * Closes connections whose clients have stopped reading. Workers cannot distinguish these from slow clients,
+ * because the API reads from workers in large chunks, with long pauses if a client is slow.
  */
 import { readFile } from 'node:fs/promises'
 import type { ServerResponse } from 'node:http'
@@ -8,7 +8,7 @@ import type { Server, Socket } from 'node:net'
 import type { Logger } from '../../shared/platform/log.ts'
 import { onceClosed } from '../../shared/platform/sockets.ts'
 
-/** Factor that extends the timeout for event streams, whose reader may be a pager such as `less`. */
+/** Multiplies the timeout for event streams, because a pager such as `less` may pause the output. */
 const eventsFactor = 60
 const eventStreams = new WeakSet<Socket>()
 
@@ -73,7 +73,7 @@ export class StalledClients {
 }
 
 /**
- * Returns the size of each connection's kernel send queue by {@link portsOf}, or an empty map outside Linux.
+ * Returns the size of each connection's kernel send queue, keyed by {@link portsOf}. Empty if not on Linux.
  * The sizes reveal slow progress, which Node reports only after a third of the send buffer is free.
  */
 export async function readSendQueues(): Promise<Map<string, string>> {

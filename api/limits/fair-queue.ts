@@ -23,8 +23,8 @@ interface Waiting {
 type Lane = RoundRobinQueue<Waiting>
 
 /**
- * Maximum number of waiting requests per lane and concurrent hash. The last request in a full lane usually
- * waits 4 s.
+ * Maximum length of a lane (known clients or others), as a multiple of the number of concurrent hashes. The
+ * last request in a full lane usually waits 4 s.
  */
 const maxWaitingPerRunning = 10
 

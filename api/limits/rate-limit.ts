@@ -69,7 +69,7 @@ export class Buckets {
   }
 
   /**
-   * @param owner an account id or a client address
+   * Takes a token from the bucket of `owner`, which is an account ID or a client address.
    * @param ownLimit the account's own limit in tokens per minute; applies only to buckets in Redis
    * @throws {Problem} `rate_limited` if the bucket is empty
    * @throws if the bucket is stored in Redis and Redis is unavailable

@@ -4,7 +4,7 @@ const steps: { [C in ErrorCode]?: string } = {
   invalid_request: 'Correct the arguments listed in errors, then call this tool again.',
   account_suspended: 'All calls fail until the operator lifts the suspension. Inform the user.',
   scope_not_allowed:
-    'Only the user can provide a key with the required scope, or make this change. Report detail to the user.',
+    'Only the user can provide an API key with the required scope. Report detail to the user.',
   command_not_allowed:
     'Use a command that the allowlist permits. If the error names an environment variable, do not set it. Only the user can change the allowlist.',
   not_found: 'Check session_id. session_list shows the active sessions.',
@@ -35,10 +35,7 @@ const steps: { [C in ErrorCode]?: string } = {
   internal_error: 'Try once more. If it fails again, report the request_id to the user.',
 }
 
-/**
- * The next step after an `unavailable` error from a tool that makes changes. The change may have taken
- * effect.
- */
+/** Advice for a tool that makes changes. A call that failed with `unavailable` may have taken effect. */
 const unlessDone =
   'Wait retry_after seconds, then check whether the call took effect. If it did not, call this tool again.'
 

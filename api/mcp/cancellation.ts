@@ -1,6 +1,7 @@
 /**
- * Cancels tool calls through short-lived keys in Redis, which running calls poll. A cancellation can
- * therefore arrive before its call, and a lost notification only delays the cancellation.
+ * Cancels tool calls. A cancellation is a short-lived key in Redis, so a client with a session id can send it
+ * before the call arrives. Running calls read the key when notified and every second, so a lost notification
+ * only delays the cancellation.
  */
 import { hash } from 'node:crypto'
 import type { Context } from '../../shared/platform/context.ts'

@@ -5,10 +5,10 @@
 import { inOneLine } from '../../shared/contract/server-sent-events.ts'
 
 export class Outbox {
-  /** Whether the client's connection has taken all data. If not, optional messages are skipped. */
+  /** Whether the client's connection has accepted all data. If not, progress notifications are skipped. */
   isTaken = false
 
-  /** @param body each chunk must be a complete event or the complete JSON response */
+  /** Yields `first`, then the body. Each chunk of the body must be a complete event or JSON response. */
   async *send(body: ReadableStream<Uint8Array>, first = ''): AsyncGenerator<Buffer> {
     const reader = body.getReader()
     try {

@@ -48,7 +48,7 @@ export function toolsFor(
   })
 }
 
-/** The tool input that becomes the route's path parameter `:id`. */
+/** Name of the tool input for the sandbox ID, which is the path parameter `:id` of the route. */
 export const sessionInput = 'session_id'
 
 function describe(name: ToolName, tool: Tool) {
@@ -122,8 +122,5 @@ function plainer({ zodSchema, jsonSchema }: Described): void {
   }
 }
 
-/**
- * Whether a parameter accepts only the strings `true` and `false`. Agents send a boolean for such a
- * parameter.
- */
+/** Whether a parameter accepts only the strings `true` and `false`. Tools declare it as a boolean instead. */
 const isSwitch = ({ enum: values }: Json): boolean => Array.isArray(values) && values.join() === 'true,false'

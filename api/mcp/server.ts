@@ -144,7 +144,7 @@ function ticketFor(message: unknown, headers: McpMessage['headers']): Ticket | u
   }
 }
 
-/** @param earlier set for earlier protocol versions, in which a separate message cancels a call */
+/** @param earlier set before protocol version 2026-07-28, when a separate message cancels a call */
 function makeServer(
   app: App,
   routes: ServedRoute[],

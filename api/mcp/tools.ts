@@ -26,8 +26,8 @@ interface ToolResult {
 type ToolCaller = Pick<Invocation, 'account' | 'requestId' | 'log' | 'signal'>
 
 /**
- * @param command set if the client can resume the call. After a disconnect, the command then keeps running
- *   for its grace period.
+ * @param command sandbox and Idempotency-Key of an `exec` call that the client can resume. The command then
+ *   keeps running for `resumption.graceMs` after a disconnect.
  * @returns the route's response, truncated for a model. A route's error is also returned as a result.
  * @throws {ProtocolError} if the tool is unknown
  */

@@ -62,7 +62,7 @@ export const getUsage = route(
   },
 )
 
-/** Returns a cursor with the time of the first page, so that all pages show the usage up to that time. */
+/** All pages show the usage up to the time of the first page, so the cursor contains this time. */
 const usageCursor = (asOf: Date, id: string) => `${asOf.getTime()}-${id}`
 
 function readUsageCursor(cursor: string | undefined) {

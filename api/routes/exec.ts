@@ -64,8 +64,7 @@ export const getExec = route(contract.getExec, async (call, app) => {
   const asked = sandbox.destroyed_at
     ? undefined
     : app.workers.call('getExec', { ...args, wait: false }, options)
-  const found =
-    asked && (await unlessForgotten(asked).catch(reportUnresponsive('Nothing has changed. Try again.')))
+  const found = asked && (await unlessForgotten(asked).catch(reportUnresponsive('Try again.')))
   if (found) return preferRow(found, row)
   return withoutOutput(await findExitStatus(app, row, sandbox, args))
 })
@@ -124,7 +123,7 @@ export const attachExec = route(contract.attachExec, async (call, app) => {
   return answered
 })
 
-const over = 'The command has ended, or its worker was lost.'
+const over = "The command has ended, or its worker was lost. To see which, retrieve the command's status."
 
 function refuse(code: 'exec_finished' | 'exec_not_found', detail: string): never {
   throw new Problem(code, detail)

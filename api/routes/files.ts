@@ -15,10 +15,11 @@ import { reportLost } from '../worker-client/client.ts'
 
 const timeoutMs = 60_000
 
-const notRead = 'The worker was lost while it was reading. Try again.'
+const notRead = 'The worker was lost before it responded. Try again.'
 const notWritten =
   'The worker was lost while it was writing the file. The file is either unchanged or completely written. Read the file to check.'
-const notChanged = 'The worker was lost during the operation. Check the path before you try again.'
+const notChanged =
+  'The worker was lost, and the change may have taken effect. Check the path before you try again.'
 
 export const viewFile = route(contract.viewFile, (asked, app) => {
   const { start_line: startLine, end_line: endLine, ...file } = asked.query

@@ -14,7 +14,7 @@ export const connectPort = route(contract.connectPort, async (call, app) => {
   await account.again()
   const tunnel = await app.workers
     .connectPort({ ...own, requestId, port: params.port }, call.request.headers, signal)
-    .catch(reportLost('The worker is not responding. Try again.'))
+    .catch(reportLost('The worker that was opening the connection is not responding. Try again.'))
   join(upgrade, tunnel)
   return answered
 })

@@ -44,20 +44,18 @@ export const getOrCreateSandbox = route(byName.getOrCreateSandbox, async (call, 
     if (!admission.reused || isStillNamed(row, params.name))
       return answerCreated(row, admission, headers.prefer)
   }
-  throw unavailable(
-    'Other requests keep ending or renaming the sandbox with this name. Try again once they have stopped.',
-  )
+  throw unavailable('Other requests repeatedly ended or renamed the sandbox with this name. Try again later.')
 })
 
 /**
- * Maximum number of attempts to return a sandbox by name. An attempt fails if a concurrent request ends or
- * renames the sandbox.
+ * Maximum number of attempts to find or create the sandbox with a name. An attempt fails if a concurrent
+ * request ends or renames the sandbox that it found.
  */
 const maxAttempts = 5
 
 /**
- * Whether a sandbox found by name can still be returned. A failed start counts, so that many concurrent
- * requests do not start one replacement after another.
+ * Whether to respond with a sandbox found by name. If it failed to start, the response is its error, so that
+ * concurrent requests do not start one replacement after another.
  */
 const isStillNamed = (row: ShownSandbox, name: string): boolean =>
   row.name === name && (!row.destroyed_at || row.destroy_reason === 'start_failed')

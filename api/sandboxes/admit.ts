@@ -184,8 +184,8 @@ function assertMatch(
 }
 
 /**
- * Returns the data to hash for a sandbox's environment. It includes the sandbox's ID, so that equal
- * environments have different hashes.
+ * Returns the data to hash for a sandbox's environment. It includes the sandbox's ID, so that hashes do not
+ * reveal which sandboxes have equal environments.
  */
 const envOf = (sandboxId: string, env: Record<string, string>) => ({ sandbox: sandboxId, env })
 

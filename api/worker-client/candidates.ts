@@ -39,8 +39,9 @@ export class Candidates {
   }
 
   /**
-   * Yields the workers to try, in order, from the cached list and then from new lists.
-   * @param workerId the only worker that can serve the call; otherwise, the sandbox's slot owner is first
+   * Yields the workers to try, first from the cached list and then from newer lists. Each list begins with
+   * the slot owner, the worker that opens shells in the sandbox in advance.
+   * @param workerId if set, the only worker that can serve the call
    */
   async *of(sandboxId: string, workerId: string | undefined): AsyncGenerator<ListedWorker> {
     const asked = new Set<string>()

@@ -41,7 +41,7 @@ export interface CallOptions {
   signal: AbortSignal
   /** How long a worker may take to respond after it accepts a call. After that, the call counts as lost. */
   timeoutMs: number
-  /** The only worker that can serve the call. By default, the sandbox's slot owner is tried first. */
+  /** The only worker that can serve the call. If undefined, {@link Candidates.of} yields all workers. */
   workerId?: string | undefined
 }
 

@@ -21,9 +21,7 @@ export interface HandOver {
   handOverMs: number
   /** Time from acceptance to the response headers. After that, the call counts as lost. */
   timeoutMs: number
-  /**
-   * Watches the worker's liveness after it has accepted the call. Returns a function that stops the watch.
-   */
+  /** Watches the worker's liveness after it has accepted the call, like `WorkerHealth.follow`. */
   watch(onTimeout: () => void, bytesMoved: () => number): () => void
 }
 

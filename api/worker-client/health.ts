@@ -12,7 +12,7 @@ import { openCallAgent } from '../../shared/rpc/channel.ts'
 import type { ListedWorker } from '../../shared/rpc/worker-registry.ts'
 
 const checkEveryMs = 1_000
-/** Maximum number of checks of an unresponsive worker after its last call has ended. */
+/** Maximum number of further checks after the last call to an unresponsive worker has ended. */
 const maxIdleChecks = 60
 
 export class WorkerHealth {
@@ -29,6 +29,7 @@ export class WorkerHealth {
   /**
    * Watches a worker while a call to it is open.
    * @param onTimeout called at most once, when the worker stops responding
+   * @param bytesMoved returns the bytes transferred for the call; any progress shows that the worker is alive
    * @returns a function that stops watching
    */
   follow(worker: ListedWorker, onTimeout: () => void, bytesMoved: () => number): () => void {

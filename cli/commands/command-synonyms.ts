@@ -1,4 +1,4 @@
-/** Commands known from other tools, each with the equivalent command of this client. */
+/** Maps command names that users know from other tools to the equivalent `sandlot` commands. */
 export const commandSynonyms: Record<string, string> = {
   sessions: 'session ls',
   sandboxes: 'session ls',

@@ -27,7 +27,7 @@ export const define: Define = (command, _exitWith, describeProgram) => {
 }
 
 /**
- * Returns the candidates, one per line, followed by a directive for the completion script. Returns an empty
+ * Returns the completions, one per line, followed by a directive for the completion script. Returns an empty
  * string on error.
  */
 async function answer(command: Command, commands: CommandTree): Promise<string> {

@@ -30,7 +30,7 @@ interface Options {
 
 const interactivePrograms = /^(?:.*\/)?(?:(?:ba|da|a|z|fi)?sh|python3?|node|irb|psql)$/
 
-/** Stdin that ends within these limits is sent as part of the exec request. Other stdin is streamed. */
+/** If stdin ends within these limits, it is sent as part of the exec request. Otherwise it is streamed. */
 const inline = { bytes: 64 * 1024, ms: 50 }
 
 export const define = defineCommand<Options>({
@@ -111,7 +111,7 @@ async function execute(invocation: Invocation<Options>): Promise<number> {
   if (!input && !options.background) noteNoTerminal(args, output.aside)
   const code = await runWithoutTerminal(invocation, remote, request, input)
   const advice =
-    'Use -n to leave stdin untouched, as in a `while read` loop. Use -i to send stdin and hide this note.'
+    'Use -n to leave stdin untouched, for example in a `while read` loop. Use -i to send stdin and hide this note.'
   if (input && options.stdin === undefined) noteSharedStdin(input, advice, output.note)
   return code
 }

@@ -47,7 +47,8 @@ continue.`,
       }),
     )
     output.aside(`Next: ${settings.ownCall()} session create`)
-    if (!settings.isOnPath()) output.aside('`npm install -g ./cli` in the clone adds sandlot to the PATH.')
+    if (!settings.isOnPath())
+      output.aside('To add sandlot to your PATH, run `npm install -g ./cli` in the clone of its repository.')
   },
 })
 

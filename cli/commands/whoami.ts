@@ -52,8 +52,8 @@ export const define = defineCommand<{ usage?: boolean; month?: string }>({
 })
 
 /**
- * Returns the usage from all pages. Every page shows the usage at the time of the first request, so the rows
- * add up to the total.
+ * Loads all pages of the usage per session. Every page reports the usage at the time of the first request, so
+ * the rows add up to the total.
  */
 async function readUsage(api: Api, month: string | undefined) {
   const data: SandboxUsage[] = []

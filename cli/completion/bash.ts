@@ -44,7 +44,7 @@ export function readLine(line: string, breaks: string): Cursor {
 const isEscape = (quote: string, next: string | undefined): boolean =>
   quote === '' || (quote === '"' && next !== undefined && '"$`\\'.includes(next))
 
-/** Quotes the candidates, and adds descriptions if bash only lists the candidates. @param type COMP_TYPE */
+/** Quotes the candidates, and adds descriptions if bash displays a list of them. @param type COMP_TYPE */
 export function writeWords(candidates: Candidate[], { quote, kept }: Cursor, type: string): string[] {
   const words = candidates
     .filter(({ value }) => quote !== "'" || !value.includes("'"))

@@ -124,7 +124,7 @@ const prefix = (text: string, { candidates, files }: Completion): Completion => 
   candidates: candidates.map(({ value, description }) => ({ value: text + value, description })),
 })
 
-/** Returns unused and repeatable options, with the global options last. */
+/** Returns the options that can still be added to the command line, with the global options last. */
 function optionsOf({ command, seen }: TypedLine): Candidate[] {
   const options = command
     .createHelp()

@@ -23,8 +23,8 @@ export function openSources(options: Record<string, string>) {
   const api = () => createApi(settings())
   return {
     /**
-     * Returns each session's name, or its id if the name is unsuitable. Once the user has typed something,
-     * returns both.
+     * Suggests each session by name, or by id if its name is missing, ambiguous or cannot be typed. Once the
+     * user has typed something, suggests both.
      */
     sessions: (typed: string) =>
       attempt(async () => {

@@ -53,7 +53,7 @@ const requestTimeoutMs = 30_000
 /** Timeout for a file search, longer than the service's own limit of 30 s. */
 export const searchTimeoutMs = 45_000
 const slowMs = 3_000
-/** Maximum time that the client waits for a rate limit. If Retry-After is longer, the request fails. */
+/** If the Retry-After of a rate-limited request exceeds this limit, the request fails immediately. */
 const maxRetryAfterSeconds = 10
 const retryDelaysMs = [100, 400]
 
@@ -170,7 +170,7 @@ function bodyOf({ bytes, body: value }: RequestInput): Pick<Exchange, 'headers' 
 /** Percent-encodes an id. Rejects `.` and `..`, which the URL parser resolves even when percent-encoded. */
 function encodeId(id: string): string {
   if (id !== '' && id !== '.' && id !== '..') return encodeURIComponent(id)
-  throw new CliError('usage', `${JSON.stringify(id)} is not an id.`)
+  throw new CliError('usage', `${JSON.stringify(id)} is not a valid id.`)
 }
 
 async function headersFor(
@@ -268,7 +268,7 @@ function shortWaitOf(error: unknown): number | undefined {
   return seconds <= maxRetryAfterSeconds ? Math.max(1, seconds) : undefined
 }
 
-/** @returns `isRepeat`: whether an earlier attempt might have reached the service */
+/** Retries a failed request. `isRepeat` is true if an earlier attempt might have reached the service. */
 async function exchangeWithRetries<T extends Answered>(
   send: (outgoing: Exchange) => Promise<T>,
   call: Call,
@@ -321,7 +321,7 @@ export const notSandlot = (origin: string, status: number) =>
 const redirected = (status: number, location: string | undefined, origin: string) =>
   new CliError(
     'redirected',
-    `${origin} redirects (${status}) to ${location ?? 'an unknown address'}. Redirects are not followed, because the credentials would be forwarded.`,
+    `${origin} redirects (${status}) to ${location ?? 'an unknown address'}. Redirects are not followed, so that the credentials are not sent to another address.`,
     { hint: 'If that address is correct, save it with `sandlot config set-url URL`.', details: { status } },
   )
 

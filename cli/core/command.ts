@@ -28,9 +28,7 @@ export interface Invocation<Options> {
   options: Options
   settings: Settings
   api: Api
-  /**
-   * Prints requests with --debug; undefined otherwise. Needed to create an API client for another address.
-   */
+  /** Prints requests; defined only with --debug. Commands pass it to any API client that they create. */
   trace: Trace | undefined
   output: Output
   ask: Ask
@@ -106,7 +104,7 @@ export const addPageOptions = (command: Command): Command =>
     .option('--limit <count>', 'the maximum number of entries, up to 100', '100')
     .option('--cursor <cursor>', 'continue after the previous page')
 
-/** @throws {CliError} `usage` if --limit is not a positive integer */
+/** Parses --limit and --cursor. @throws {CliError} `usage` if --limit is not a positive integer */
 export const readPage = ({ limit, cursor }: PageOptions) => ({ limit: readCount(limit, '--limit'), cursor })
 
 const fieldsFor = new WeakMap<Command, (options: object) => readonly string[] | undefined>()

@@ -50,7 +50,7 @@ export function keysOf({ values }: Config): SavedKey[] {
 type Changes = Record<string, string | undefined>
 
 /**
- * Saves changes to the top level or a profile.
+ * Saves changes to a profile or, if `profile` is undefined, to the top level of the settings file.
  * @param decide returns changes to the saved values, or undefined to save nothing
  * @returns the previous values, or undefined if nothing was saved
  * @throws {CliError} `settings_broken` if the file cannot be parsed or written
@@ -96,7 +96,7 @@ function readText(file: string): string {
   }
 }
 
-/** Applies changes to single lines to keep comments. If that fails, rewrites the text without comments. */
+/** Edits individual lines to preserve comments. If that fails, regenerates the text without comments. */
 function change({ text, values }: Config, changes: Changes, profile?: string): string {
   const wanted = profile === undefined ? merge(values, changes) : withProfile(values, profile, changes)
   const edited = Object.entries(changes).reduce(

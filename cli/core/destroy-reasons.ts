@@ -13,7 +13,7 @@ const reasons: Record<DestroyReason, string> = {
 export const describeDestroyReason = ({ destroy_reason: reason }: Pick<Sandbox, 'destroy_reason'>): string =>
   reason === null ? 'the reason is unknown' : (reasons[reason] ?? reason)
 
-/** Returns why the session ended if that killed the command, or undefined otherwise. */
+/** If the command was killed because its session ended, returns why the session ended. */
 export function destroyReasonOf(command: { status: string; reason?: string | null }): string | undefined {
   const { status, reason } = command
   if (status !== 'killed' || !reason || !Object.hasOwn(reasons, reason)) return undefined

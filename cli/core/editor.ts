@@ -48,7 +48,10 @@ export async function changeByHand({ api, id, path, settings }: RemoteFile) {
     const editor = spawn('/bin/sh', ['-c', `${settings.editor()} "$1"`, 'sh', file], { stdio: 'inherit' })
     const [code, signal] = await once(editor, 'close')
     if (code !== 0)
-      throw new CliError('failed', `The editor exited with ${code ?? signal}. The file was not changed.`)
+      throw new CliError(
+        'failed',
+        `The editor failed (${signal ?? `exit code ${code}`}). The file was not changed.`,
+      )
     const after = readFileSync(file)
     if (after.equals(before)) return undefined
     try {

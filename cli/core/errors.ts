@@ -99,7 +99,7 @@ export function describeError(error: unknown): CliError {
   return new CliError('failed', `The client failed unexpectedly: ${message}`)
 }
 
-/** Returns a copy of an error, with `story` before its message and `hint` before its hint. */
+/** Returns a copy of an error, with context (`story`) before its message and `hint` before its hint. */
 export const addStory = (error: CliError, story: string, hint: string): CliError =>
   addHint(error, hint, `${story} ${error.message}`)
 

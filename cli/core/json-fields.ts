@@ -38,7 +38,7 @@ export function assertFieldsExist(asked: string[], existing: readonly string[]):
 }
 
 /**
- * Keeps only the selected paths of each object in the result's list, or of a result without a list.
+ * Keeps only the selected paths of a result or, if the result contains a list, of each object in the list.
  * @throws {CliError} `usage` if the command declares no fields and the result lacks a selected field
  */
 export function pick(value: unknown, asked: string[], shape: JsonShape | undefined): unknown {

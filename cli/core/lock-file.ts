@@ -2,7 +2,7 @@
 import { linkSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 
 const pauseMs = 10
-/** Age at which a lock is stale. Clients hold locks only briefly, so its owner must have crashed. */
+/** A lock older than this is stale: clients hold locks only briefly, so its owner must have crashed. */
 const staleMs = 5_000
 
 /** Locks a file, blocking the thread until the lock is free. @throws the file system's error */

@@ -7,10 +7,10 @@ import { pipeline } from 'node:stream/promises'
 import { CliError } from './errors.ts'
 
 /**
- * Shows text in a pager. Receives the whole text first, because a pager that stops reading would block the
- * service.
+ * Shows text in a pager. Saves all text before starting the pager, which could otherwise block the service
+ * by not reading.
  * @param text without control characters, which some pagers print unchanged
- * @param show runs a function that may use the terminal
+ * @param show gives the terminal to the pager while the function passed to it runs
  */
 export async function showInPager(
   pager: string,

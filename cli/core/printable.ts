@@ -1,4 +1,4 @@
-/** Matches control characters except tab and newline, bidirectional formatting, and line separators. */
+/** Matches bidirectional formatting, line separators, and control characters other than tab and newline. */
 export const controlCharacters =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: the expression detects control characters
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g
@@ -7,9 +7,7 @@ export const controlCharacters =
 export const printable = (text: string): string =>
   text.replace(/\r+(?=\n|$)/g, '').replace(controlCharacters, '\ufffd')
 
-/**
- * Replaces tabs and line breaks with spaces, because they separate fields and rows in output for programs.
- */
+/** Replaces tabs and line breaks, which separate fields and rows in output for programs, with spaces. */
 export const unbroken = (text: string): string => text.replace(/[\t\r\n]+/g, ' ')
 
 export const oneLine = (text: string): string => printable(unbroken(text))
@@ -59,8 +57,8 @@ function* splitStyles(text: string, before: Style): Generator<{ text: string; st
 }
 
 /**
- * Cleans output in chunks of any size, keeping only text, tabs, line ends, colors and styles such as bold.
- * Converts carriage returns to line ends, because overwriting a line could hide text.
+ * Makes untrusted output safe for a terminal: keeps only text, tabs, line ends and, with `styles`, colors and
+ * styles such as bold. Converts carriage returns to line ends, because overwriting a line could hide text.
  */
 export class OutputCleaner {
   private readonly styles: boolean
@@ -81,7 +79,7 @@ export class OutputCleaner {
     return this.show(end < 0 ? text : text.slice(0, end))
   }
 
-  /** Returns the remaining text. Call at the end of the output and before a gap. */
+  /** Returns the remaining text. Call at the end of the output and before a gap (dropped output). */
   flush(): string {
     const rest = this.pending + this.decoder.decode()
     this.pending = ''

@@ -3,7 +3,7 @@ import { cut } from './table.ts'
 
 export interface Progress extends Disposable {
   show(text: string): void
-  /** Erases the progress line, so that other output can be printed. The next frame redraws the line. */
+  /** Erases the progress line until it is next redrawn, so that other output can be printed. */
   clear(): void
 }
 

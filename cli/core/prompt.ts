@@ -22,7 +22,7 @@ export function createAsk({ input = true, yes = false }: { input?: boolean; yes?
         input({ message: oneLine(message), required: true, validate: isRight }, context),
       )
     },
-    /** Prompts without echoing the answer. With `toggleMask` enabled, Ctrl-T would reveal it. */
+    /** Prompts without echo. `toggleMask` is off, because Ctrl-T would otherwise reveal the answer. */
     async hidden(message: string, instead: string, isRight: Check = () => true): Promise<string> {
       const { password } = await prompts(instead)
       const question = { message: oneLine(message), mask: false, toggleMask: false, validate: isRight }

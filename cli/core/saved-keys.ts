@@ -1,6 +1,6 @@
 /**
- * Finds saved API keys. A key is sent only to the scheme, host and port saved with it.
- * `--url`, SANDLOT_URL and a project's .env file cannot redirect it.
+ * Finds saved API keys. Each key is sent only to the scheme, host and port saved with it, even if `--url`,
+ * SANDLOT_URL or a project's .env file specifies a different address.
  */
 import { shellWord } from '../../shared/contract/shell-words.ts'
 import { readAddress } from './address.ts'

@@ -42,7 +42,7 @@ type SavedName = 'base_url' | 'api_key' | 'api_key_url' | 'token' | 'token_expir
 
 type Changes = Partial<Record<SavedName, string | undefined>>
 
-/** Changes that remove everything saved for an account except the address and the key. */
+/** Clears the settings that belong to an account. Callers update `base_url` and `api_key` as needed. */
 export const noAccount = {
   api_key_url: undefined,
   token: undefined,
@@ -137,7 +137,7 @@ export class Settings {
     return profileNames(config)
   }
 
-  /** Returns whether other users can read a saved API key or login token. Does not print the warning. */
+  /** Returns whether other users can read a saved API key or login token. Does not call `warn`. */
   async isExposed(): Promise<boolean> {
     this.warn = undefined
     const { config, isExposed } = await this.read()
@@ -189,7 +189,7 @@ export class Settings {
     return isValid && isFor ? token : undefined
   }
 
-  /** Returns the saved current session. Ignores an invalid file, because flags and variables may suffice. */
+  /** Returns the saved current session. Ignores an invalid file, because the command might not need it. */
   async currentSession(): Promise<FoundSetting | undefined> {
     if (!existsSync(this.file)) return undefined
     const { session } = await this.saved().catch(() => ({ session: undefined }))
@@ -204,7 +204,7 @@ export class Settings {
   }
 
   /**
-   * Saves changes to the top level or the selected profile.
+   * Saves changes to the selected profile or, without one, to the top level of the settings file.
    * @param changes new values, or a function that returns them and is called while the file is locked
    * @returns the previous values, or undefined if nothing was saved
    */

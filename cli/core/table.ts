@@ -1,7 +1,7 @@
 import { oneLine, unbroken } from './printable.ts'
 
 const minCells = 4
-/** Minimum readable column width. Spare columns are omitted if other columns would become narrower. */
+/** Minimum readable width. Spare columns are omitted if other columns would become narrower than this. */
 const readableCells = 16
 const gap = '  '
 

@@ -13,7 +13,7 @@ const maxSeconds = 3600
 const pollMs = 1_000
 
 /**
- * Retries until no quota or rate limit is exceeded, waiting between attempts.
+ * Repeats an attempt while it exceeds a quota or a rate limit, and waits between attempts.
  * @throws {CliError} for any other failure
  */
 export async function waitOut<T>(api: Api, attempt: () => Promise<T>, reporter: WaitReporter): Promise<T> {

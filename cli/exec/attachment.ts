@@ -11,8 +11,8 @@ import type { ScreenModes } from './screen-modes.ts'
 
 const pingMs = 15_000
 /**
- * Milliseconds between the two resizes that make a program redraw its screen. If they immediately followed
- * each other, the program might see no change.
+ * Milliseconds between two resizes that make a running program redraw its screen: to a different size, and
+ * back. If the second followed immediately, the program might notice neither.
  */
 const drawMs = 100
 /** Number of unsent bytes above which the client stops reading from stdin. */
@@ -23,18 +23,18 @@ export const terminalSize = () => {
   return { rows: rows || 24, columns: columns || 80 }
 }
 
-/** State of a command's terminal across connections. */
+/** State of a command's terminal, which the client keeps when it reconnects. */
 interface TerminalState {
   shown: ShownOutput
   modes: ScreenModes
-  /** Whether the program may have drawn its screen for an earlier connection and must redraw it. */
+  /** Whether the program may already have drawn its screen, and must redraw it for the new connection. */
   hasScreen: boolean
 }
 
 /** Tracks which output has been shown, so that output replayed on a new connection is not shown again. */
 export class ShownOutput {
   private readonly shown: OutputOffset = { stdout: 0, stderr: 0 }
-  /** Bytes received on the current connection, including bytes that the service no longer stores. */
+  /** Position that the current connection has reached, in bytes from the start of the command's output. */
   private received: OutputOffset = { stdout: 0, stderr: 0 }
 
   get eventId(): string {
@@ -51,7 +51,7 @@ export class ShownOutput {
     return bytes.subarray(Math.max(0, before))
   }
 
-  /** Advances past bytes that the service no longer stores. */
+  /** Advances the position by bytes that the service does not send, because it no longer stores them. */
   skip({ stdout_bytes, stderr_bytes }: ByteCounts): void {
     this.advance('stdout', stdout_bytes)
     this.advance('stderr', stderr_bytes)
@@ -160,7 +160,7 @@ function untilExit(socket: WebSocket, { shown, modes }: TerminalState): Promise<
   })
 }
 
-/** Prints the new output in a frame. Pauses the socket while the local terminal cannot accept more output. */
+/** Prints a frame's bytes that were not shown before. Pauses the socket while stdout cannot accept more. */
 function show(socket: WebSocket, frame: Buffer, shown: ShownOutput, modes: ScreenModes): void {
   const stream = frame[0] === frameStreams.stderr ? 'stderr' : 'stdout'
   const out = process[stream]

@@ -35,7 +35,7 @@ export class DetachKeys {
     this.send = send
   }
 
-  /** Sends the typed bytes up to the detach keys. Returns whether all detach keys have been typed. */
+  /** Sends typed bytes that cannot belong to the detach keys. Returns whether all detach keys were typed. */
   type(typed: Buffer): boolean {
     clearTimeout(this.timer)
     const bytes = Buffer.concat([this.keys.subarray(0, this.held), typed])
@@ -56,7 +56,7 @@ export class DetachKeys {
     this.held = 0
   }
 
-  /** Returns the length of the longest prefix of the detach keys at the end of `bytes`. */
+  /** Returns how many bytes at the end of `bytes` might begin the detach keys. */
   private beginningAtEndOf(bytes: Buffer): number {
     for (let count = this.keys.length - 1; count > 0; count--) {
       if (bytes.subarray(-count).equals(this.keys.subarray(0, count))) return count

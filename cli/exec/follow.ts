@@ -27,7 +27,7 @@ export interface Follower extends Reconnecting {
 type Reopen = (lastEventId: string | undefined) => Promise<OpenExchange>
 
 /**
- * Passes a command's events to the follower until the command exits.
+ * Passes a command's events to `follower` until the command exits.
  * @throws {CliError} the same errors as {@link readAll}
  */
 export async function follow(
@@ -44,7 +44,7 @@ export async function follow(
   throw new Error('The event stream ended without an exit event.')
 }
 
-/** Minimum retry delay, in milliseconds, at which the client reports an interruption. */
+/** The client reports a disconnection only if the next attempt is at least this many milliseconds away. */
 const reportedMs = 1_000
 
 interface StreamEvent {
@@ -55,7 +55,7 @@ interface StreamEvent {
 /**
  * Yields events up to and including the last event, by default the exit event. Reconnects if the stream
  * breaks.
- * @param isLast may throw to end the stream, or to reopen it after a temporary error
+ * @param isLast may throw an error: a temporary error reopens the stream, and any other error ends it
  * @throws {CliError} if the retry budget is used up
  */
 export async function* readAll<Event extends StreamEvent = ExecEvent>(
@@ -105,8 +105,8 @@ async function* untilBroken<Event>(
 }
 
 /**
- * Yields the chunks of a response. Each chunk restores the retry budget, except the first, which contains
- * only the comment that begins every response.
+ * Yields the chunks of a response. Each chunk restores the retry budget, except the first: a resumed stream
+ * begins with a comment, even if the connection breaks before any event arrives.
  */
 async function* countSignsOfLife(response: AsyncIterable<Uint8Array>, retry: RetryPolicy) {
   let isGreeted = false

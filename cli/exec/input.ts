@@ -17,8 +17,8 @@ export class Input {
   }
 
   /**
-   * Returns the next chunk, `end` after the last chunk, or `late` after a timeout. The next call returns a
-   * chunk that arrives later.
+   * Returns the next chunk, `end` after the last chunk, or `late` if no chunk arrives within `maxMs`. After
+   * `late`, the next call continues to wait for that chunk.
    */
   async pull(maxMs?: number): Promise<Buffer | 'late' | 'end'> {
     return this.early.shift() ?? (await this.next(maxMs))

@@ -39,8 +39,8 @@ export const promptFor = (name: string | null): string | undefined =>
   name !== null && /^[\w.,:@+=-][\w .,:@+=-]{0,39}$/.test(name) ? `${name}:$PWD\\$ ` : undefined
 
 /**
- * Terminal types that images support. If the client sends no type, the command gets `xterm`, with eight
- * colors.
+ * Values of TERM that programs in common sandbox images support. Without a value from the client, the service
+ * sets `xterm`, which has only eight colors.
  */
 const supportedTypes = /^((xterm|screen|tmux)(-256color)?|linux|dumb)$/
 

@@ -9,7 +9,7 @@ import { CliError } from '../core/errors.ts'
 export const retryBudgetMs = 30_000
 
 interface RetryOptions {
-  /** Retry budget in milliseconds. If 0, each delay in `pausesMs` is used once. */
+  /** Retry budget in milliseconds. Each delay in `pausesMs` is used once, even if the budget is shorter. */
   maxMs?: number
   /** Delays between attempts, in milliseconds. The last delay repeats until the budget is used up. */
   pausesMs?: number[]
@@ -42,7 +42,7 @@ export class RetryPolicy {
     return this.isFresh ? 0 : this.now() - this.brokeAt
   }
 
-  /** Restores the whole retry budget. Called when the service shows a sign of life. */
+  /** Restores the whole retry budget. Called when the client receives data from the service. */
   alive(): void {
     this.failures = 0
   }

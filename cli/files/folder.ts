@@ -101,7 +101,7 @@ function makeFolder(path: string): string {
 }
 
 const inTheWay = (path: string) =>
-  new CliError('failed', `${path} is a file. A folder cannot replace a file.`)
+  new CliError('failed', `${path} is a file, which a folder cannot replace. Choose another path.`)
 
 const notCopied = (path: string, error: unknown) =>
   new CliError('failed', `${path} was not copied: ${(error as Error).message}`)

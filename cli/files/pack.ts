@@ -8,7 +8,7 @@ const chunkBytes = 256 * 1024
 
 interface Context {
   skipped: Skipped
-  /** Modes and paths of folders that deny their owner a permission. Each mode and each path ends with NUL. */
+  /** Modes to set after unpacking, as `MODE\0PATH\0` for each folder that denies its owner a permission. */
   modes: Buffer[]
 }
 
@@ -68,7 +68,7 @@ async function* packFile(path: Buffer, name: Buffer, skip: (reason: string) => v
   }
 }
 
-/** Yields exactly `size` bytes of the file. If the file is too short or unreadable, yields zeros instead. */
+/** Yields the `size` bytes that the tar header announced, with zeros for bytes that cannot be read. */
 async function* readExactly(file: FileHandle, size: number, skip: (reason: string) => void) {
   if (size === 0) return
   const options = { end: size - 1, highWaterMark: chunkBytes, autoClose: false }

@@ -54,7 +54,10 @@ export async function downloadArchive(
   const isPartial = ended.status === 'exited' && [1, 2].includes(ended.exit_code!) && taken > 0
   if (!isPartial || named.length === 0) assertSuccess(ended, stderr)
   if (taken < ended.stdout_bytes) {
-    throw new CliError('network', 'The connection was interrupted for too long. The archive is incomplete.')
+    throw new CliError(
+      'network',
+      'The connection was interrupted for too long, so the archive is incomplete. Try again.',
+    )
   }
   for (const line of named) skipped.addLine(line)
 }
@@ -91,7 +94,7 @@ function explainRefusal(error: unknown): never {
   throw addStory(
     error,
     'Copying a folder requires sh and tar in the sandbox.',
-    'Copy the files one by one instead. Copying a file does not run a command.',
+    'Copy the files one by one instead, which requires no command in the sandbox.',
   )
 }
 

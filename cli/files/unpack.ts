@@ -105,8 +105,8 @@ type FolderFacts = Pick<Header, 'mode' | 'mtime'>
 interface OpenFolder {
   name: string
   /**
-   * Mode and time, set after the folder's entries are unpacked. Unpacking needs permissions and changes the
-   * time.
+   * Mode and modification time. They are set after the folder's entries are unpacked, because unpacking
+   * requires write permission and changes the modification time.
    */
   facts?: FolderFacts
 }
@@ -250,8 +250,8 @@ class Target {
 const statsOf = (path: Buffer): Stats | undefined => lstatSync(path, { throwIfNoEntry: false })
 
 /**
- * True if a link's target is inside the folder, even if the target's path leads through other links. `..` is
- * allowed only at the start: after a link to the folder itself, `..` would lead out of the folder.
+ * Returns whether a symbolic link's target is inside the unpacked folder. Allows `..` only at the start of
+ * the target, because `..` after the name of another link could lead out of the folder.
  */
 function staysInside(path: string, target: string): boolean {
   const climb = /^(?:\.{1,2}(?:\/+|$))*/.exec(target)![0]

@@ -37,8 +37,8 @@ export async function bridge(
   }
 
   /**
-   * Cancels a request by closing its connection. Before protocol version 2026-07-28, also forwards the
-   * notification.
+   * Cancels a request by closing its connection. In protocol versions before 2026-07-28, that does not cancel
+   * a request, so the MCP client's notification is forwarded first.
    */
   async function cancel(message: Message): Promise<void> {
     const one = running.get(message.params?.requestId as string)

@@ -18,7 +18,7 @@ export interface Connection {
   send(message: Message | Message[], signal: AbortSignal): AsyncGenerator<Message>
 }
 
-/** Maximum time without data. While a tool is running, the service sends an event every 15 s. */
+/** Milliseconds without data before a request fails. While a tool runs, an event arrives every 15 s. */
 const idleTimeoutMs = 90_000
 /** Maximum number of consecutive attempts to resume a stream. A new event resets the count. */
 const maxResumes = 5

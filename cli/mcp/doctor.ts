@@ -10,7 +10,7 @@ import { bridge } from './bridge.ts'
 import type { Connection } from './connection.ts'
 import { linesOf, type Message } from './messages.ts'
 
-/** An MCP server to test. Each line is one message. */
+/** A connection to the MCP server to test. Each line in either direction is one JSON-RPC message. */
 export interface Peer extends AsyncDisposable {
   write(line: string): void
   lines: AsyncIterable<string>

@@ -4,7 +4,7 @@ import { type EntryPath, Unreadable } from './settings-file.ts'
 import type { ServerEntry } from './targets.ts'
 
 /**
- * Changes a server's entry. Keeps comments, other entries and fields that Sandlot does not manage.
+ * Changes an MCP server's entry in JSON settings. Keeps comments, other entries and the user's own fields.
  * @param entry undefined to remove the server
  * @throws {Unreadable} if the text cannot be parsed or has an unexpected structure
  */
@@ -19,7 +19,7 @@ export function editEntry(
   return managed.reduce((before, key) => set(before, [...place, key], entry[key]), text)
 }
 
-/** Returns a server's entry. @throws {Unreadable} if the text cannot be parsed */
+/** Returns an MCP server's entry in JSON settings. @throws {Unreadable} if the text cannot be parsed */
 export const readEntry = (text: string, { section, name }: EntryPath): unknown =>
   readValue(findNode(text, [section, name]))
 
@@ -33,7 +33,7 @@ function set(text: string, path: string[], value: unknown): string {
   return text === '' ? `${after}\n` : after
 }
 
-/** Removes a member of an object and one comma. `modify` would also remove surrounding comments. */
+/** Removes an object's member and its comma. jsonc-parser's `modify` would also remove comments around it. */
 function removeMember(text: string, { offset, length, parent }: Node): string {
   const end = offset + length
   const object = parent!
@@ -67,7 +67,5 @@ function memberOf(object: Node, key: string): Node | undefined {
   return found?.children?.[1]
 }
 
-/**
- * Returns a node's value with standard prototypes, which getNodeValue omits and isDeepStrictEqual compares.
- */
+/** Returns a node's value. Adds the prototypes that getNodeValue omits and isDeepStrictEqual compares. */
 const readValue = (node: Node | undefined): unknown => node && JSON.parse(JSON.stringify(getNodeValue(node)))

@@ -6,7 +6,7 @@ import type { ServerEntry } from './targets.ts'
 type Table = Record<string, unknown>
 
 /**
- * Changes a server's entry. Keeps comments, other entries and fields that Sandlot does not manage.
+ * Changes an MCP server's entry in TOML settings. Keeps comments, other entries and the user's own fields.
  * @param entry undefined to remove the server
  * @throws {Unreadable} if the text cannot be parsed, or if no edit has the intended result
  */
@@ -36,10 +36,10 @@ export function editEntry(
   throw new Unreadable(`[${path.section}] has a format that cannot be edited safely`)
 }
 
-/** Returns a server's entry. @throws {Unreadable} if the text cannot be parsed */
+/** Returns an MCP server's entry in TOML settings. @throws {Unreadable} if the text cannot be parsed */
 export const readEntry = (text: string, path: EntryPath): unknown => serversOf(read(text), path)[path.name]
 
-/** Adds or removes lines in the server's table. Existing values are changed later by `patch`. */
+/** Adds, completes or removes the server's table. `patch` later changes the values of existing fields. */
 function editTables(text: string, { section, name }: EntryPath, entry?: ServerEntry, found?: Table): string {
   const eol = text.includes('\r\n') ? '\r\n' : '\n'
   const print = (values: ServerEntry) => stringify(values).trimEnd().replaceAll(/\r?\n/g, eol) + eol

@@ -48,7 +48,8 @@ export function fileOf(target: Target, scope: TargetScope, folders: ConfigFolder
 }
 
 /**
- * Finds the settings files of installed MCP clients. A file that belongs to both scopes is listed as `user`.
+ * Finds the settings files of installed MCP clients. A client's project settings are omitted if they are the
+ * same file as its user settings, for example in the home folder.
  */
 export function findSpots(folders: ConfigFolders, name: string, among = scopes): Spot[] {
   return Object.entries(targets).flatMap(([key, target]) => {
@@ -67,7 +68,7 @@ function placeOf(file: string): string {
   return existsSync(folder) ? join(realpathSync(folder), basename(file)) : file
 }
 
-/** Returns whether the file's folder exists and belongs only to the MCP client. */
+/** Returns whether the MCP client has a folder of its own for this file, which shows that it is installed. */
 const hasFolder = (file: string, { home, folder }: ConfigFolders): boolean =>
   ![home, folder].includes(dirname(file)) && existsSync(dirname(file))
 
@@ -78,13 +79,13 @@ export function thisServer(portable: boolean, profile: string | undefined): Serv
 }
 
 /**
- * Returns a server's entry.
+ * Returns the entry to write so that the MCP client uses the server.
  * @throws {CliError} `usage` if the MCP client does not support this kind of server
  */
 export function entryFor(target: Target, server: Server): ServerEntry {
   const entry = entryOf(target, server)
   if (entry) return entry
-  throw new CliError('usage', `${target.title} would have to store the API key to use a server over HTTP.`, {
+  throw new CliError('usage', `${target.title} cannot use HTTP unless its settings contain the API key.`, {
     hint: 'Omit --http to use the local server.',
   })
 }

@@ -11,7 +11,7 @@ export interface Message {
   error?: { code: number; message: string; data?: unknown }
 }
 
-/** Returns the protocol version given in a message. Only version 2026-07-28 and later include it. */
+/** Returns the protocol version in a message. Messages contain it only since protocol version 2026-07-28. */
 export function statelessVersion(message: Message | Message[]): string | undefined {
   const meta = Array.isArray(message) ? undefined : message.params?._meta
   const version = (meta as Record<string, unknown> | undefined)?.['io.modelcontextprotocol/protocolVersion']

@@ -29,7 +29,7 @@ export interface Target {
    * Returns the entry for an HTTP server. Undefined if the client cannot read the key from the environment.
    */
   http?(url: string): ServerEntry
-  /** Fields that Sandlot manages in addition to the fields it writes. All other fields belong to the user. */
+  /** Fields that Sandlot never writes but removes from existing entries. Other fields belong to the user. */
   moreManaged?: string[]
 }
 

@@ -1,6 +1,4 @@
-/**
- * Arguments of the `sandlot` commands that are equivalent to the picker's keys. Undefined if none applies.
- */
+/** Arguments of `sandlot` commands that are equivalent to the picker's keys, or undefined if none is. */
 import { type Row, selectedRow } from './folder.ts'
 import {
   isOpenTerminal,

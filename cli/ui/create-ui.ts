@@ -63,7 +63,7 @@ export async function createUi(settings: Settings, terminal: Terminal): Promise<
 const resetSequence = (columns: number): string =>
   `\u001b[m\u001b(B\u000f\u001b7\u001b[r\u001b8${' '.repeat(Math.max(0, columns - 1))}\r`
 
-/** Reads the address and the current session. @throws {CliError} if the address is not allowed */
+/** Reads the service's address and the current session. @throws {CliError} if the address is not allowed */
 async function readSettings({ store, settings }: Ui): Promise<void> {
   store.set({ chosen: (await chosenSession(settings))?.value })
   if ((await settings.find('url')) !== undefined) store.set({ address: await settings.baseUrl() })

@@ -293,7 +293,7 @@ export function commandLines(state: State): { key: Key; text: string }[] {
   })
 }
 
-/** Lists command lines to copy. Preselects the page's own line, so that pressing `c` twice copies it. */
+/** Lists command lines to copy. Selects the one for the open page, so that pressing `c` twice copies it. */
 function askWhichLine({ store }: Ui): void {
   const at = commandLines(store.get()).findIndex(({ key }) => key.keys.includes('c'))
   store.set({ dialog: { kind: 'copy', at: Math.max(0, at) }, notice: undefined })

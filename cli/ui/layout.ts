@@ -1,6 +1,4 @@
-/**
- * Divides the screen's rows among views, because a frame taller than the screen would erase the scrollback.
- */
+/** Divides the screen's rows among views, because the terminal scrolls if a frame is too tall. */
 import { useRef } from 'react'
 import { pageOf, type State, sessionInFront } from './state.ts'
 import { oneLine, wrapWords } from './text.ts'
@@ -18,12 +16,12 @@ const maxRows = 3
 export const noticeLines = ({ notice, size }: State): string[] =>
   notice ? wrapAtMost(maxRows, notice.text, size.columns - 2) : []
 
-/** Length of the longest message that precedes the reason for a failed refresh. */
+/** Maximum length of the message that precedes the reason for a failed refresh on the same line. */
 const troubleHead = '! Service unavailable since 00:00:00 (59m), retrying. '.length
 
 /**
- * Returns the reason for a failed refresh. The first row follows the message, and is empty if the reason does
- * not fit there.
+ * Wraps the reason for a failed refresh. The first row is shown on the same line as the message, and is empty
+ * if the whole reason does not fit there.
  */
 export function troubleRows({ trouble, size }: State): string[] {
   if (trouble === undefined) return []

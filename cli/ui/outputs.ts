@@ -75,7 +75,7 @@ export function interrupt(ui: Ui): void {
   })
 }
 
-/** Ids of pages whose command will be interrupted as soon as it starts. */
+/** Ids of pages whose command is interrupted once it starts, because the user has already pressed Ctrl-C. */
 const interruptedEarly = new Set<number>()
 
 /**

@@ -105,8 +105,8 @@ function scrollHelp(ui: Ui, dialog: Dialog & { kind: 'help' }, key: string) {
 }
 
 /**
- * Handles a key in the list of command lines. Enter copies the selected line, and any listed key copies its
- * own line.
+ * Handles a key in the list of command lines. Enter and `c` copy the selected line. The key shown next to a
+ * line copies that line.
  */
 function chooseLine(ui: Ui, dialog: Dialog & { kind: 'copy' }, key: string) {
   const lines = commandLines(ui.store.get())

@@ -30,7 +30,7 @@ export async function openShell(ui: Ui): Promise<void> {
   }
 }
 
-/** Connects the terminal to a running program. A new shell first receives the keys typed during `opening`. */
+/** Connects the terminal to a program. A new shell first receives the keys typed while it was opening. */
 export async function attachHere(ui: Ui, remote: Remote, execId: string, opening?: Opening): Promise<void> {
   const { attachTerminal, attachHint } = await import('../exec/terminal.ts')
   const isNew = opening !== undefined

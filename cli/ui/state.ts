@@ -34,7 +34,7 @@ export interface State {
 }
 
 export interface Trouble {
-  /** Whether the service is unavailable. False if it rejected the request. */
+  /** True if the service is unavailable, false if the service rejected the request. */
   isUnavailable: boolean
   since: number
   message: string
@@ -87,7 +87,8 @@ export type Dialog =
   | { kind: 'form'; form: Form; isPrompt: boolean }
   | { kind: 'confirm'; question: string; onYes: () => void }
   /**
-   * A message that only Enter or Esc closes. Ignores other keys, because they might be meant for a program.
+   * A message that only Enter or Esc closes. Other keys have no effect, because the user may have typed them
+   * for a program that could not be opened or has ended.
    */
   | { kind: 'message'; text: string }
   | { kind: 'help'; top: number }

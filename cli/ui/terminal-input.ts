@@ -20,7 +20,8 @@ export class TerminalInput extends Readable {
   }
 
   /**
-   * Called by Ink before it uses the terminal. Ink calls `unref` before another program uses it, and on exit.
+   * Starts passing input to Ink, which calls this method before it uses the terminal. Ink calls `unref`
+   * before another program uses the terminal, and on exit.
    */
   ref(): this {
     this.terminal.off('data', this.receive).on('data', this.receive).resume()

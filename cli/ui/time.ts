@@ -12,7 +12,7 @@ export function showAge(ms: number): string {
   return `${Math.floor(ms / day)}d`
 }
 
-/** Formats the remaining time, for example as `4:05` or `1:00:00`. Rounds up, so `0:00` means the end. */
+/** Formats the remaining time, such as `4:05` or `1:00:00`. Rounds up: `0:00` means that no time is left. */
 export function formatRemainingTime(ms: number): string {
   const seconds = Math.max(0, Math.ceil(ms / second))
   const [hours, minutes, rest] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60]

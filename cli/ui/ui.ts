@@ -9,7 +9,7 @@ export interface Ui {
   settings: Settings
   refresh(): void
   connect(settings: Settings): void
-  /** Reports the visible sessions. @param ids session ids, with the selected session first */
+  /** Loads the last commands of the visible sessions. @param ids session ids, the selected one first */
   onVisible(ids: string[]): void
   onTerminal(suspend: (use: () => Promise<void>) => Promise<void>): void
   /** Gives the terminal to another program while `use` runs. */

@@ -57,9 +57,9 @@ export function makeKeys(): Report {
 }
 
 /**
- * Derives the keys that API processes use instead of SECRETS_KEY. If SECRETS_KEY is not set, uses the key
- * that `npm start` generated in this folder.
- * @throws a user-facing error if neither key exists
+ * Derives SECRETS_PUBLIC_KEY and, unless it is set, RPC_KEY for API processes, which must not have
+ * SECRETS_KEY. If SECRETS_KEY is not set, uses the one that `npm start` generated in this folder.
+ * @throws a user-facing error if there is no SECRETS_KEY
  */
 export function showPublicKey(): Report {
   readDotEnv()

@@ -1,4 +1,4 @@
-/** Generates docs/baseline.txt, so that every change to the public interface appears in a diff. */
+/** Generates docs/baseline.txt, a listing of the public interface that shows every change to it in a diff. */
 import type { Command } from 'commander'
 import { describeApi } from '../../api/http/openapi.ts'
 import { describedTools } from '../../api/mcp/schemas.ts'

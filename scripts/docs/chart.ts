@@ -1,4 +1,4 @@
-/** Generates the chart's README, and the settings in its values schema. */
+/** Generates the Helm chart's README, and the list of settings in the schema of the chart's values. */
 import * as z from 'zod'
 import { Environment } from '../../shared/platform/settings-schema.ts'
 import { code, table } from './table.ts'
@@ -57,7 +57,7 @@ function typeOf(value: string): string {
   return /^(true|false)$/.test(value) ? 'bool' : 'string'
 }
 
-/** Settings that the chart sets itself, or that have no effect in a pod. */
+/** Settings that the schema omits, because the chart sets them itself or they have no effect in a pod. */
 const withoutEffect = [
   ...['PORT', 'HOST', 'ALLOWED_HOSTS', 'TRUSTED_PROXIES', 'NODE_ENV', 'KUBECONFIG'],
   ...['INTERNAL_PORT', 'INTERNAL_HOST', 'RPC_PORT', 'DRAIN_SECONDS', 'SHUTDOWN_DELAY_SECONDS'],

@@ -2,7 +2,7 @@ import * as z from 'zod'
 import { settingGroups } from '../../shared/platform/settings-schema.ts'
 import { code, table } from './table.ts'
 
-/** JSON Schema of a setting. If `unset` is present, the page shows it in place of the default. */
+/** JSON Schema of a setting. If `unset` is present, docs/settings.md shows it in place of the default. */
 interface DescribedSetting {
   description?: string
   default?: unknown
@@ -20,7 +20,7 @@ export const settings = (): string =>
 function rowsOf(group: z.ZodRawShape): string[][] {
   const { properties = {}, required = [] } = z.toJSONSchema(z.object(group), { io: 'input' })
   return Object.entries(properties as Record<string, DescribedSetting>).map(([name, setting]) => {
-    if (!setting.description) throw new Error(`${name} needs a description.`)
+    if (!setting.description) throw new Error(`The setting ${name} needs a description.`)
     return [
       code(name),
       required.includes(name) ? '**required**' : defaultOf(setting),

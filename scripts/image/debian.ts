@@ -5,7 +5,7 @@ import { run } from '../services/run.ts'
 import type { Part } from './sbom.ts'
 import type { Entry } from './tar.ts'
 
-/** Matches shared libraries, the only files in these packages that the server needs. */
+/** Matches shared libraries, the only files in the Debian packages that the server needs. */
 const library = /^(?:\/usr)?\/lib(?:64)?\/(?:[\w-]+-linux-gnu\/)?[^/]+\.so\.[\d.]+$/
 
 /**
@@ -44,8 +44,8 @@ async function readPackage(name: string): Promise<{ entries: Entry[]; part: Part
 }
 
 /**
- * Returns the license file of a package. All GCC packages share one license file, but slim Debian images omit
- * the links to it.
+ * Returns the license file of a package. The GCC libraries share the license file of the package
+ * `gcc-N-base`, which is read directly if the link to it is missing, as in slim Debian images.
  */
 function readCopyright(name: string, status: string): Buffer {
   const base = /\bgcc-\d+-base\b/.exec(status) ?? []

@@ -17,8 +17,8 @@ export async function findBubblewrap(report: (line: string) => void): Promise<st
 }
 
 /**
- * Returns the path of the program or, if its libraries were downloaded as well, of a wrapper script that sets
- * LD_LIBRARY_PATH.
+ * Returns the path of a downloaded program or, if its libraries were downloaded as well, of a wrapper script
+ * that sets LD_LIBRARY_PATH.
  */
 function runnable({ path, environment }: DebianProgram): string {
   const libraries = environment.LD_LIBRARY_PATH

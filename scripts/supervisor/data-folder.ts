@@ -1,6 +1,6 @@
 /**
- * Manages `.data/`, which contains all of a clone's data. Only the owner of the folder may use it, and only
- * one stack at a time.
+ * Manages `.data/`, in which `npm start` keeps all data of this clone of the repository. Only the owner of
+ * the folder may use it, and only one stack at a time.
  */
 import { createHash } from 'node:crypto'
 import { chmodSync, lstatSync, mkdirSync } from 'node:fs'
@@ -18,7 +18,7 @@ export function prepareDataFolder(): string {
   } catch (error) {
     const { message } = error as Error
     throw new Error(
-      `Cannot use ${data} (${message}). Run npm start as the folder's owner, or move the folder away.`,
+      `Cannot use ${data} (${message}). Run npm start as the folder's owner, or move the folder elsewhere.`,
     )
   }
   return data

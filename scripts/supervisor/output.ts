@@ -4,8 +4,8 @@ import { prettyFactory } from 'pino-pretty'
 const colors = [36, 33, 32, 35, 34, 31]
 
 /**
- * Returns a function that creates the line printer for a process. On a terminal, logs are formatted unless
- * `production` is true.
+ * Returns a function that takes the name of a process and returns a function that prints a line of its
+ * output. On a terminal, JSON logs are formatted for reading unless `production` is true.
  */
 export function openOutput(names: string[], production: boolean) {
   const stream = process.stdout

@@ -119,8 +119,8 @@ const runners = namesOf(
     'make gmake cmake ninja just npx pnpx bunx systemd-run start-stop-daemon run-parts ld.so',
 )
 /**
- * Programs whose options can run other commands. An allowlist entry cannot exclude options that follow its
- * own words.
+ * Programs whose options can run other commands. An allowlist entry cannot exclude these options, because any
+ * arguments may follow those in the entry.
  */
 const runnersByOptions = namesOf(
   'tar zip sed vi vim nvim ex ed emacs nano less more man gcc cc c++ sqlite3 psql mysql openssl tcpdump sort split',
@@ -145,7 +145,7 @@ export function warningOf(entry: string): string | undefined {
   }
   if (isOf(runnersByOptions) || (name === 'git' && gitByOptions.has(rest[0] ?? ''))) {
     const shown = quoted(name === 'git' ? `git ${rest[0]}` : name)
-    return `${shown} has options that start other commands or write files. The entry allows all of its options.`
+    return `${shown} has options that start other commands or write files. The entry allows these options.`
   }
   if (rest.length === 0 && isOf(runnersWhenBare)) {
     return `${quoted(name)} can start other commands. Add arguments to the entry, as in "${name} ${exampleOf(name)}".`

@@ -117,7 +117,7 @@ export const family = <const All extends Record<string, Declared & WithScope & W
 
 /** Credential, scope and rate-limit bucket of routes that read the account's data. */
 export const reading = { credential: 'key', scope: 'run', bucket: 'reads' } as const
-/** Credential, scope and rate-limit bucket of routes that change the account's policies. */
+/** Credential, scope and rate-limit bucket of routes that change the account's allowlist or secrets. */
 export const changing = { credential: 'key', scope: 'full', bucket: 'changes' } as const
 
 export type Input<T> = T extends z.ZodType ? z.output<T> : undefined

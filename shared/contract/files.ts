@@ -157,7 +157,7 @@ export const files = family({
     ...inside,
     params: ById,
     bodyBytes: limits.bodyBytes,
-    forLargerBody: 'Replace longer text with GET and PUT files/raw.',
+    forLargerBody: 'To replace longer text, read the file with GET files/raw and write it with PUT.',
     body: aboutFile({
       old: Content.min(1).describe(
         'The text to replace. It must occur exactly once in the file, unless replace_all is true. A newline matches any line ending',

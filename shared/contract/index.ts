@@ -31,7 +31,7 @@ export const families: Record<string, { about: string; endpoints: Record<string,
     about: 'Get usage and limits, change the password, end sessions and delete the account.',
     endpoints: { ...account, ...sessions },
   },
-  Agents: { about: 'The same operations, available to agents as MCP tools.', endpoints: mcp },
+  Agents: { about: 'Operations on sandboxes, commands and files as MCP tools for agents.', endpoints: mcp },
   Description: { about: 'This API description.', endpoints: openApi },
 }
 

@@ -2,18 +2,18 @@
 import type { WebSocket } from 'ws'
 
 /**
- * Number of bytes that can be written after a pong without delaying the next one. A single pipe holds 64 KiB,
- * so 32 KiB fit into the connection's buffers.
+ * Number of bytes that can be written after a pong without delaying the next one. Even if the remote process
+ * reads none of them, they fit into the connection's buffers, because a pipe alone holds 64 KiB.
  */
 const harmlessBytes = 32 * 1024
 const pauseMs = 250
 
 /**
  * Sends a ping every `everyMs` milliseconds, and calls `onTimeout` if the previous ping is unanswered. A
- * missing pong is ignored while the socket is paused or after much data has been written.
+ * missing pong is ignored while the socket is paused or if written data may have delayed the pong.
  *
- * If the remote process has exited, Kubernetes cannot forward a ping and drops output in transit (`select` in
- * its upgradeaware.go). Pings are therefore sent only during a pause in the incoming messages.
+ * If the remote process has exited, Kubernetes fails to forward a ping, closes the connection and drops
+ * output in transit (`select` in upgradeaware.go). Pings are therefore sent only while no messages arrive.
  */
 export function keepAlive(socket: WebSocket, everyMs: number, onTimeout: () => void) {
   let isAwaiting = false

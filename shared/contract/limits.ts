@@ -43,7 +43,7 @@ export const limits = {
   watches: 8,
   /** Maximum length of a line in a files/grep response. Longer lines are truncated. */
   grepLineBytes: 2_000,
-  /** Maximum number of concurrent streamed responses, and of uploads, per account on each worker. */
+  /** Maximum number of concurrent streamed responses per account and worker. Uploads have the same limit. */
   streams: 64,
   /** Maximum number of connections to a sandbox's ports on each worker. */
   connections: 100,
@@ -72,7 +72,7 @@ export const limits = {
   pastDays: 31,
   /** How long counts of refused commands are kept. */
   refusalDays: 31,
-  /** Maximum number of messages in a request to /v1/mcp. One `tools/list` response is 10 KB long. */
+  /** Maximum number of messages in a request to /v1/mcp. Each can get a `tools/list` response of 10 KB. */
   mcpMessages: 10,
   passwordCharacters: { min: 10, max: 1024 },
   /** Maximum length of an email address before normalization. */

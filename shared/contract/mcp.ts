@@ -52,7 +52,7 @@ export interface Tool {
 
 const reads = { readOnly: true, destructive: false, idempotent: true, openWorld: false } as const
 const changes = { readOnly: false, destructive: true, idempotent: false, openWorld: false } as const
-/** Omits the inputs for non-UTF-8 paths, which agents cannot use, and the input that reveals secrets. */
+/** Excludes `path_base64`, because agents cannot use non-UTF-8 paths, and `reveal`, which shows secrets. */
 const named = { without: ['path_base64', 'reveal'] } as const
 
 export const tools = {

@@ -3,7 +3,7 @@ import * as z from 'zod'
 import { bytes, pathBytes, Text, withMaxBytes } from './texts.ts'
 
 export const Path = bytes(Text, 1, pathBytes).describe('Absolute or relative to /workspace')
-/** Matches unless the next four base64 characters encode a NUL byte. */
+/** A lookahead that rejects four base64 characters if they encode a NUL byte. */
 const noNul = '(?!A[A-P]|.[AQgw][A-D]|..[AEIMQUYcgkosw048]A)'
 const letter = '[A-Za-z0-9+/]'
 const three = `${noNul}${letter}{4}`

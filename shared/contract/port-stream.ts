@@ -1,4 +1,4 @@
-/** Copies bytes between the WebSocket of a port and a byte stream, both in the client and in the worker. */
+/** Copies bytes between a port's WebSocket and a byte stream, both in the client and in the worker. */
 import type { Duplex } from 'node:stream'
 import type { WebSocket } from 'ws'
 import { PendingBytes } from '../lib/pending-bytes.ts'

@@ -1,6 +1,6 @@
 import type { FileStat } from './files.ts'
 
-/** Path of a watched entry. It begins with the requested path, so other routes accept it. */
+/** Path of a watched entry. It begins with the requested path, so clients can pass it to other routes. */
 type Path = Pick<FileStat, 'path' | 'path_base64'>
 
 export type WatchEvent = { id: string } & (

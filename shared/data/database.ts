@@ -42,8 +42,8 @@ interface DatabaseTimeouts {
 }
 
 /**
- * The default timeouts. `statement` is shorter than `answer`, so that PostgreSQL cancels a statement before
- * the client reports it as failed. `idle` releases the locks of a process that freezes in a transaction.
+ * The default timeouts. `statement` is shorter than `answer`, the client's timeout, so that PostgreSQL
+ * cancels a statement before the client reports a failure. `idle` frees the locks of a frozen process.
  */
 export const requestTimeouts: DatabaseTimeouts = {
   connection: 5_000,
@@ -119,8 +119,8 @@ async function transact<T>(
 }
 
 /**
- * Returns whether a connection remains usable after an error. Only an error from PostgreSQL itself allows
- * this, except 25006, because a connection to a demoted primary remains read-only.
+ * Returns whether a connection remains usable after an error. It does if PostgreSQL reported the error,
+ * except for 25006 (read-only transaction), because a connection to a demoted primary remains read-only.
  */
 const leavesUsable = (error: unknown): boolean =>
   error instanceof Error && 'severity' in error && (error as { code?: string }).code !== '25006'

@@ -70,7 +70,7 @@ const Exec = defineEntity({
     id: p.text().primary(),
     sandbox_id: p.text(),
     worker_id: p.text(),
-    /** PID of the leader of the command's process group. In a slot, the leader is the slot's shell. */
+    /** PID of the leader of the command's process group. In a slot (a pre-opened shell), it is the shell. */
     pid: p.integer().nullable(),
     idempotency_key: p.text().nullable(),
     request_hash: p.blob().$type<Buffer>().nullable(),
@@ -202,7 +202,7 @@ const WarmPod = defineEntity({
     fingerprint: p.text(),
     born_at: p.datetime(3),
     ends_at: p.datetime(3),
-    /** Null while the pod is starting, like `uid`. */
+    /** When the pod became ready. Until then, `ready_at` and `uid` are null. */
     ready_at: p.datetime(3).nullable(),
     uid: p.text().nullable(),
   },

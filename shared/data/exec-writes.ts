@@ -119,8 +119,8 @@ const pid = done<{ id: string; pid: number }>()('pid of command', (db, { id, pid
 )
 
 /**
- * Records the PID of a command that runs in a terminal, or whose slot had to be replaced. Its PID was not yet
- * known when the row was inserted.
+ * Records a PID that was unknown when the row was inserted: the command runs in a terminal, or its slot
+ * (a shell that waits for a command) closed before the command started and was replaced.
  */
 export const recordPid = (db: Queries, id: string, of: number) => pid(db, { id, pid: of })
 
@@ -212,8 +212,8 @@ const withdraw = only<{ ids: string[] }>()(
 )
 
 /**
- * Deletes commands that did not run, together with their Idempotency-Keys, excluding any already reported as
- * `lost`.
+ * Deletes the rows of commands that did not run, and with them their Idempotency-Keys. A row that is already
+ * marked `lost` is kept, but `is_left` is cleared.
  * @returns PostgreSQL's time when the deletion started, in milliseconds since the Unix epoch
  */
 export const takeBackExecs = async (db: Queries, ids: string[]) => (await withdraw(db, { ids })).clock_ms

@@ -27,15 +27,15 @@ export const newWorkerId = () => idOf('wrk')
 export const podName = (sandboxId: string): string => sandboxId.replace('_', '-')
 
 /**
- * Returns the suffix of a sandbox ID or pod name that determines which worker owns the sandbox's slots
- * (shared/rpc/worker-registry.ts).
+ * Returns the suffix of a sandbox ID or pod name. It determines which worker owns the pod's slots, the shells
+ * that wait in the pod for commands (shared/rpc/worker-registry.ts).
  */
 export const hashKeyOf = (id: string) => id.slice(-hashKeyLength)
 const hashKeyLength = 4
 
 /**
- * Returns a new sandbox ID. It ends with the warm pod's hash key, so that the pod's slots stay with the same
- * worker.
+ * Returns an ID for the sandbox that claims a warm pod. It ends like the pod's name ({@link hashKeyOf}), so
+ * that the pod's slots stay with the same worker.
  */
 export const newSandboxIdLike = (podName: string) =>
   // Monotonic ULIDs from the same millisecond would differ only in the characters that are replaced here.

@@ -91,7 +91,7 @@ const busiest = rows<{ oldest: string; memoryMs: number; rushMs: number }>()(
 
 /**
  * Returns, for each image, the highest number of sandboxes created within an interval of `rushMs` during the
- * last `memoryMs` milliseconds.
+ * last `memoryMs` milliseconds. This number determines the size of the image's warm pool.
  * @param of.oldest an ID older than `memoryMs`, so that the query can use the primary key
  */
 export async function findBusiest(

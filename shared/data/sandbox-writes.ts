@@ -74,10 +74,10 @@ const end = first<{ id: string; reason: DestroyReason; detail: string | null }>(
 )
 
 /**
- * Destroys a sandbox, so that it no longer counts against the quota. The caller must delete the pod. If the
- * sandbox is not ready yet, the reason `pod_failed` becomes `start_failed`. A ready sandbox is not destroyed
- * for the reason `start_failed`. If the sandbox has expired, the reason becomes `expired`, which clients may
- * already have seen.
+ * Destroys a sandbox, so that it no longer counts against the quota. The caller must delete the pod. With the
+ * reason `start_failed`, a ready sandbox is not destroyed. The stored reason is `expired` if the sandbox has
+ * expired, because clients may already have seen `expired`. Otherwise, it is `start_failed` instead of
+ * `pod_failed` if the sandbox is not ready.
  * @returns the row if this call destroyed the sandbox
  */
 export const markDestroyed = (db: Queries, id: string, reason: DestroyReason, detail: string | null = null) =>
@@ -149,8 +149,8 @@ const activity = done<{ ids: string[] }>()('sandboxes are in use', (db, { ids })
 )
 
 /**
- * Records that sandboxes are in use. Rows that another transaction has locked are skipped until the next
- * interval.
+ * Records that sandboxes are in use. Skips rows that another transaction has locked, because workers repeat
+ * this call every 10 s.
  */
 export const recordActivity = (db: Queries, ids: string[]) => activity(db, { ids })
 
@@ -359,7 +359,7 @@ export const forgetMetadata = done<{ before: string; limit: number }>()(
 )
 
 /**
- * Returns SQL that deletes sandboxes. It returns the columns from which the outer statement computes the
+ * Returns SQL that deletes sandboxes. The SQL returns the columns from which the outer statement computes the
  * usage.
  */
 export const deleteSandboxes = (ids: string[]) => sql`(

@@ -155,10 +155,10 @@ interface Listed {
 }
 
 /**
- * The indexes that a list can read in ID order. Each index has its own statements, because PostgreSQL plans a
- * prepared statement without regard to its values.
+ * Conditions of the list queries, one for each index that returns sandboxes in ID order. Each has its own
+ * statements, because PostgreSQL plans a prepared statement without regard to its values.
  *
- * A list uses only the most selective index. Few sandboxes are `active`, metadata is usually more selective
+ * A query uses only the most selective index. Few sandboxes are `active`, metadata is usually more selective
  * than a name, and a name is usually more selective than an image.
  */
 const sources = {

@@ -44,8 +44,8 @@ export const isActivityDue = sql<boolean>`(idle_timeout_seconds is not null and 
   and ${recordedActivity} <= ${now} - ${sql.lit(activityIntervalSeconds)} * interval '1 second')`
 
 /**
- * Whether a sandbox has exceeded its idle timeout. Commands also count as activity. The subquery that reads
- * their rows is an aggregate, because PostgreSQL could otherwise join all commands.
+ * Whether a sandbox has exceeded its idle timeout. Commands also count as activity. Their rows are aggregated
+ * because PostgreSQL could execute a `not exists` as a join that reads the commands of all sandboxes.
  */
 export const isIdle = sql<boolean>`(idle_timeout_seconds is not null and ready_at is not null and destroyed_at is null
   and ${recordedActivity} + (idle_timeout_seconds + ${sql.lit(idleDelaySeconds)}) * interval '1 second' <= ${nowOnce}

@@ -51,7 +51,7 @@ type Query<Values, Result> = (db: Runner, ...values: ValuesOf<Values>) => Promis
  * Returns a function that runs a prepared statement. A statement must list its columns, because a prepared
  * `select *` fails after a migration adds a column.
  * @param name unique, because PostgreSQL stores the prepared statement under this name
- * @param build receives placeholders instead of values, which are valid only inside SQL
+ * @param build receives placeholders instead of the values, and may use them only inside SQL
  */
 export const rows =
   <Values = NoValues>() =>

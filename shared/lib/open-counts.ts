@@ -1,4 +1,4 @@
-/** Counts the open uses of each key. */
+/** Counts how many uses of each key are open, such as connections to each sandbox. */
 export class OpenCounts {
   private readonly counts = new Map<string, number>()
 
@@ -10,7 +10,7 @@ export class OpenCounts {
     return this.counts.get(key) ?? 0
   }
 
-  /** Begins a use of the key. Returns a function that ends the use and must be called only once. */
+  /** Counts a use of the key until the returned function is called, which must happen only once. */
   begin(key: string): () => void {
     this.counts.set(key, this.of(key) + 1)
     return () => {

@@ -39,8 +39,8 @@ export class TokenBuckets {
   }
 
   /**
-   * Takes tokens, even if the number in the bucket becomes negative. A negative number of tokens is put back.
-   * @returns the milliseconds until the number in the bucket is no longer negative, or 0
+   * Takes tokens, even if the bucket's balance becomes negative, or returns tokens if `tokens` is negative.
+   * @returns the milliseconds until the balance is no longer negative, or 0
    */
   spend(owner: string, tokens: number): number {
     const { burst, perSecond } = this.rate

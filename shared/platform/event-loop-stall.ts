@@ -44,8 +44,8 @@ export async function readPendingInput(): Promise<void> {
 }
 
 /**
- * Sets a liveness timeout and returns a function that clears it. After an event-loop stall, the timeout is
- * postponed so that data that has already arrived can be read first.
+ * Calls `act` after `ms` milliseconds, unless the returned function is called first. After an event-loop
+ * stall, `act` is postponed so that data that has already arrived can be read first.
  */
 export function whenSilentFor(ms: number, act: () => void): () => void {
   const fire = () => {

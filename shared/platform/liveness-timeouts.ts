@@ -1,6 +1,6 @@
 /**
- * Default of the setting from which all liveness timeouts are derived, because some must be shorter than
- * others.
+ * Default of WORKER_LIVENESS_TIMEOUT_SECONDS. All liveness timeouts are derived from this setting in fixed
+ * proportions, because some must be shorter than others.
  */
 export const defaultSeconds = 3
 
@@ -10,11 +10,11 @@ export interface LivenessTimeouts {
   handOver: number
   /** How long a worker may take to answer a liveness check before its open calls count as lost. */
   answer: number
-  /** Final part of `answer`. A worker whose calls transfer bytes during this time is busy, not lost. */
+  /** Length of the last part of `answer`. A worker that transfers bytes during it is busy, not lost. */
   last: number
   /**
-   * Age at which a worker's registry entry expires. Until then, only refused connections reveal that the
-   * worker is dead.
+   * Age at which a registry entry no longer counts as the entry of a live worker. Until then, only refused
+   * connections reveal that the worker is dead.
    */
   stale: number
   /**
@@ -35,9 +35,9 @@ export interface LivenessTimeouts {
   keepAlive: number
   /** How long to wait for a shell in a pod to respond. After that, its connection is considered half-open. */
   shell: number
-  /** How long a command waits for an unresponsive slot before another slot is opened. */
+  /** How long a command waits for a slot (a shell in the pod) to open before a second one is opened too. */
   slot: number
-  /** Additional time allowed for each call, because pods may respond slowly. */
+  /** Time added to the timeout of each call to a worker, because pods may respond slowly. */
   longer: number
 }
 

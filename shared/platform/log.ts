@@ -56,7 +56,7 @@ function describeError(error: unknown) {
 }
 
 const repeatMs = 10_000
-/** Maximum number of causes remembered. At this limit, all causes are forgotten and may be logged again. */
+/** Maximum number of remembered error causes. At this limit, all are forgotten and may be logged again. */
 const maxCauses = 1_000
 const causes = new Map<string, { loggedAt: number; repeated: number }>()
 

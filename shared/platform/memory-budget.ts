@@ -29,7 +29,7 @@ const streamBytes = 128 * 1024
 /** Fraction of an account's limit that all unauthenticated requests share. A sign-up needs a few KiB. */
 const unauthenticatedShare = 1 / 4
 /**
- * Headroom above the process's memory limit, as a fraction of the limit. While total memory use is within the
+ * Headroom above the budget of all accounts, as a fraction of this budget. While the memory use is within the
  * headroom, only the account using the most memory is refused. Beyond the headroom, all accounts are refused.
  */
 const reserveShare = 1 / 4

@@ -21,7 +21,7 @@ const formats = { toPublicKey: 2, underRpcKey: 3 }
 const bytes = { keyId: 4, publicKey: 32, iv: 12, tag: 16 }
 
 interface Sealer {
-  /** @param context what the string belongs to, such as `sandbox-env sbx_…`; `open` needs the same value */
+  /** @param context identifies the text's use, such as `sandbox-env sbx_…`; `open` needs the same value */
   seal(text: string, context: string): Buffer
 }
 

@@ -1,4 +1,4 @@
-/** All settings. `npm run docs` generates docs/settings.md from them, with `unset` in place of a default. */
+/** All settings. In docs/settings.md (`npm run docs`), a setting's `unset` text is shown as its default. */
 import * as z from 'zod'
 import { defaultSeconds } from './liveness-timeouts.ts'
 import { poolEntry } from './settings-pools.ts'
@@ -117,7 +117,7 @@ const keys = {
   RPC_KEY: secrets.optional().meta({
     unset: 'derived from `SECRETS_KEY`',
     description:
-      'The key that the API and workers use to authenticate each other. It also encrypts stored command lines and keys request hashes. `npm run admin -- public-key` prints this key.',
+      'The key that the API and workers use to authenticate each other. It also encrypts stored command lines and is used to hash requests. `npm run admin -- public-key` prints this key.',
   }),
 }
 

@@ -68,8 +68,8 @@ function stopParsing(socket: Socket): void {
 }
 
 /**
- * Limits the number of chunks in a body. Every 16 bytes and every 5 ms permit another chunk, and up to 1,024
- * unused chunks are saved up.
+ * Limits the number of chunks in a body: one for every 16 bytes and one for every 5 ms, plus a burst of up to
+ * 1,024 chunks.
  * @returns a function to call with the size of each chunk, which returns true once there are too many
  */
 export function makeChunkLimit(now?: () => number): (bytes: number) => boolean {

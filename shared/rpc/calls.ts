@@ -45,7 +45,7 @@ export interface Calls {
   removeFile: FileCall<typeof fileChanges.removeFile>
   changeFileMode: FileCall<typeof fileChanges.changeFileMode>
 }
-/** A call with the same body and reply as an endpoint. */
+/** A call whose arguments and result are the body and reply of an API endpoint. */
 interface FileCall<E extends { body: unknown; reply: unknown }> {
   args: InSandbox & Input<E['body']>
   result: Input<E['reply']>
@@ -63,7 +63,7 @@ export interface Streams {
   readOutput: { args: OneExec & { stream: 'stdout' | 'stderr'; range?: string | undefined } }
   /** Reads a file or a byte range. Supports the conditional requests of RFC 9110. */
   readRaw: { args: InSandbox & FileName & ReadConditions }
-  /** Reads a range of lines, or a file with its secrets redacted. The length is not known in advance. */
+  /** Reads lines, or a file with its secrets redacted. The response's length is not known in advance. */
   readShown: { args: Calls['viewFile']['args'] }
   /** Streams the changes under a path until the client disconnects. */
   watchFiles: { args: Calls['listFiles']['args'] }
@@ -106,7 +106,7 @@ export interface StartExec extends InSandbox {
   /** How the output is returned. The default timeout depends on this mode. */
   mode: 'json' | 'events' | 'background'
   request: ExecRequest
-  /** Whether the account has a command allowlist. The worker then also checks environment variables. */
+  /** Whether the account has an allowlist. The worker then checks the sandbox's variables and the secrets. */
   isListed?: boolean
   idempotencyKey?: string | undefined
 }
@@ -141,7 +141,7 @@ export interface CallProblem {
 }
 
 /**
- * Error code for an Idempotency-Key that belongs to a command on another worker, which `exec_id` and
- * `worker_id` identify. The client never receives this code.
+ * Error code for an Idempotency-Key whose command runs on another worker. The error contains `exec_id` and
+ * `worker_id`, so that the API calls that worker. The client never receives this code.
  */
 export const execElsewhere = 'exec_elsewhere'

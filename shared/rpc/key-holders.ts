@@ -47,8 +47,8 @@ export function announceKeys({ redis, settings }: Pick<Context, 'redis' | 'setti
 }
 
 /**
- * Returns the processes seen in the last ten seconds, with their fingerprints. Entries grant no access, so
- * they are not signed.
+ * Returns the processes seen in the last ten seconds, with the fingerprints of their keys. Fingerprints grant
+ * no access, so they are not signed.
  */
 export async function listKeyHolders(redis: Redis): Promise<KeyHolder[]> {
   const found: (string | null)[] = []

@@ -14,7 +14,7 @@ export interface WorkerEntry {
   url: string
   /** Why the worker cannot create sandboxes. Null if it can create them. */
   driverProblem: string | null
-  /** False if only an operator can fix `driverProblem`. */
+  /** False if `driverProblem` is a misconfiguration, which only an operator can fix. */
   isSetUp?: boolean | undefined
   /** A draining worker accepts no new work, but keeps serving its running commands. */
   isDraining?: boolean | undefined
@@ -143,8 +143,9 @@ function warnOfForgery(log: Logger) {
 export const takesCalls = ({ isDraining }: WorkerEntry): boolean => !isDraining
 
 /**
- * Orders workers by rendezvous hashing, so that all processes agree on the first one, the sandbox's slot
- * owner. Hashes only the suffix of the ID, which a sandbox shares with the warm pod that it claimed.
+ * Orders workers by rendezvous hashing, so that all processes agree on the first one: the slot owner, which
+ * opens shells in the sandbox in advance. Hashes only the suffix of the ID, which a sandbox shares with the
+ * warm pod that it claimed.
  * @param id a sandbox ID or the name of a warm pod
  */
 export function inOrderFor<W extends WorkerEntry>(id: string, workers: W[]): W[] {

@@ -32,7 +32,7 @@ const withinASecond = (probe: () => Promise<boolean>) => world.eventually(probe,
 
 const create = async (account: Account) => (await account.call('createSandbox')).body.id
 
-test('limits set for one account apply within a second, and --reset restores the defaults', async () => {
+test("`admin limits` changes an account's limits within a second, and --reset restores the defaults", async () => {
   const alice = await world.account()
   const { body: before } = await alice.call('getAccount')
   const flags = ['--concurrent', '1', '--hours', '0.5', '--seconds', '7200']

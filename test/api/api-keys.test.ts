@@ -206,7 +206,7 @@ describe('keys with scope run', () => {
     (name) => endpoints[name].credential === 'key',
   )
 
-  test.each(withKey)('a run-scope key can call %s only if the contract permits the call', async (name) => {
+  test.each(withKey)('a key with scope `run` can call %s only if permitted by the contract', async (name) => {
     const alice = await world.account()
     const agent = await runKey(alice)
     const body = endpoints[name].method === 'GET' ? {} : { body: {} }
@@ -217,12 +217,12 @@ describe('keys with scope run', () => {
     if (isRefused) expect(answer).toMatchObject({ status: 403, problem: { needed: 'full', scope: 'run' } })
   })
 
-  test("GET /v1/account with a run-scope key returns the key's scope", async () => {
+  test('GET /v1/account with a key of scope `run` returns that scope', async () => {
     const agent = await runKey(await world.account())
     expect((await agent.call('getAccount')).body.api_key.scope).toBe('run')
   })
 
-  test('rejects a run-scope key only on the routes that change the allowlist or secrets', () => {
+  test('a key with scope `run` is rejected only by the routes that change the allowlist or secrets', () => {
     const kept = withKey.filter((name) => (endpoints[name] as { scope: string }).scope === 'full')
     expect(kept).toEqual(['setAllowlist', 'clearAllowlist', 'createSecret', 'deleteSecret'])
   })

@@ -56,7 +56,7 @@ const allowed = (outcomes: Outcome[]) => outcomes.filter(({ status }) => status 
 
 const refilled = (limit: number, ms: number) => Math.floor((ms * limit) / 60_000)
 
-test('each API process has its own rate-limit buckets for reads and for changes', async () => {
+test('each API process counts read requests and change requests in its own rate-limit buckets', async () => {
   const alice = await world.account()
   const strict = await world.startApi({ RATE_READS_PER_MINUTE: '3', RATE_CHANGES_PER_MINUTE: '1' })
   const api = world.apis.indexOf(strict)
@@ -197,7 +197,7 @@ describe('buckets per address', () => {
     expect(statuses).toEqual([400, 400, 400, ...forwarded.slice(3).map(() => 429)])
   }
 
-  test('without a trusted proxy, counts sign-ups by peer address and ignores X-Forwarded-For', async () => {
+  test('without a trusted proxy, limits sign-ups per peer address and ignores X-Forwarded-For', async () => {
     const api = await startStrict({})
     const first = await post('signup', '{}', api, '127.0.0.2')
     expect(first.headers).toMatchObject({ 'x-ratelimit-limit': '3', 'x-ratelimit-remaining': '2' })
@@ -209,7 +209,7 @@ describe('buckets per address', () => {
     expect(await signUp(api, '127.0.0.3')).toBe(400)
   })
 
-  test('counts sign-ups by the client address that a trusted proxy reports', async () => {
+  test('behind a trusted proxy, limits sign-ups per client address that the proxy reports', async () => {
     const api = await startStrict({ TRUSTED_PROXIES: '127.0.0.4, 10.0.0.0/8, 2001:db8:ffff::/48' })
     const proxy = '127.0.0.4'
     const client = '198.51.100.1'

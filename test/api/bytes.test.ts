@@ -188,7 +188,7 @@ describeOnEveryImageAtOnce('bytes', ({ driver, env }) => {
   /** An argv cannot contain NUL, and half a surrogate pair is not valid Unicode. */
   const isArgument = (text: string) => text.isWellFormed() && !text.includes('\0')
 
-  test('every JSON string is either returned unchanged or rejected', () =>
+  test('each string in a JSON request is either preserved exactly or rejected', () =>
     forAll(
       fc.tuple(someText, someText),
       async ([one, other]) => {

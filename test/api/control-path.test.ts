@@ -16,7 +16,7 @@ describeOnBothDrivers('a sandbox with damaged folders', (driver) => {
     'chmod 000 /run/sandlot/*',
     'rm -rf /run/sandlot/*/*; chmod 000 /run/sandlot/* /run /tmp /dev/shm',
     'chmod 000 /workspace; kill -9 $PPID',
-  ])('commands, file requests and resets still work after `%s`', async (harm, { onTestFinished }) => {
+  ])('commands, file requests and resets work after the command `%s`', async (harm, { onTestFinished }) => {
     expect(await sh('mkdir -p folder && echo here >folder/file')).toMatchObject({ exit_code: 0 })
     onTestFinished(async () => {
       await exec({ command: 'chmod 1777 /tmp; chmod -R u+rwX /workspace; rm -f /workspace/new-*', cwd: '/' })
@@ -57,7 +57,7 @@ describeOnBothDrivers('a sandbox with damaged folders', (driver) => {
       await expect(request()).rejects.toMatchObject({ code: 'permission_denied' })
   })
 
-  test("a terminal's result reports that the workspace is inaccessible", async ({ onTestFinished }) => {
+  test('the result of a terminal command reports an inaccessible workspace', async ({ onTestFinished }) => {
     await exec({ command: 'chmod 000 /workspace', cwd: '/' })
     onTestFinished(async () => {
       await exec({ command: 'chmod 755 /workspace', cwd: '/' })

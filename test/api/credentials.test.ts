@@ -67,7 +67,7 @@ describe.each(guarded)('%s', (name) => {
     if (!wrongKind) expect(refusal.headers.get('www-authenticate')).toBe('Bearer')
   })
 
-  test(`rejects a valid ${other} and names the required credential`, async () => {
+  test(`rejects a valid ${other} and names the credential that the route requires`, async () => {
     const alice = await world.account()
     await expect(attempt(name, instead(alice[other]))).rejects.toMatchObject({
       status: 403,
@@ -95,7 +95,7 @@ test.each(withId)("the %s operation treats another account's id like an unknown 
   expect((await bob.call('getAccount')).status).toBe(200)
 })
 
-test.each(['', ' ', 'x', '%00', '..', 'sbx_', "sbx_' or true --"])('rejects the id %j', async (id) => {
+test.each(['', ' ', 'x', '%00', '..', 'sbx_', "sbx_' or true --"])('rejects sandbox id %j', async (id) => {
   const alice = await world.account()
   const response = await fetch(
     `${world.url()}/v1/sandboxes/${id === '%00' ? id : encodeURIComponent(id)}/exec`,

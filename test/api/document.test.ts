@@ -163,7 +163,7 @@ describe('responses over HTTP', () => {
     endpointOf(name).credential === 'token' ? world.account() : alice
 
   test.each(operations.filter(([name]) => !isWebSocket(endpointOf(name))))(
-    '%s accepts valid requests',
+    'the %s route accepts valid requests',
     async (name, operation) => {
       const account = await accountFor(name)
       for (const given of allowedOf(name)) {
@@ -195,7 +195,7 @@ describe('responses over HTTP', () => {
     expect(await sendAndCheck('callMcp', alice, { header, body })).toHaveLength(2)
   })
 
-  test.each(operations)('the %s route rejects invalid requests', async (name, operation) => {
+  test.each(operations)('the %s route rejects invalid requests as documented', async (name, operation) => {
     const account = await accountFor(name)
     const [allowed = {}] = allowedOf(name)
     let count = 0

@@ -175,7 +175,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     }, 15_000)
   })
 
-  test('kills a command in a terminal if its database row cannot be updated', async () => {
+  test("kills a command in a terminal if the command's database row cannot be updated", async () => {
     await world.db.query(
       `create function refuse_pid() returns trigger language plpgsql as $$
          begin raise exception 'no'; end $$`,

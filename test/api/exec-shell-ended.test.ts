@@ -91,7 +91,7 @@ describeOnBothDrivers('a command that signals its shell', (driver) => {
     ['KILL', 'SIGKILL'],
     ['TERM', 'SIGTERM'],
   ])(
-    'reports the observed exit status if a command in a terminal sends %s to its parent',
+    'reports the exit status that the driver observes if a command in a terminal sends %s to its parent',
     async (signal, name) => {
       const result = await inBackground({
         command: `trap "" HUP; kill -${signal} $PPID; sleep 7205; sleep 7205`,
@@ -137,7 +137,7 @@ describeOnBothDrivers('a command that signals its shell', (driver) => {
 
   test.each([
     ['in the process group', ['sleep', '7208']],
-    ['in a different session', ['setsid', 'sleep', '7208']],
+    ['in a different Unix session', ['setsid', 'sleep', '7208']],
   ])("a client's KILL signal ends a command %s, and all its output is kept", async (_, command) => {
     const result = await inBackground({ command }, async (exec_id) => {
       await world.eventually(async () => (await countOf('slee[p] 7208')) === 1, 10_000)

@@ -56,7 +56,7 @@ describeOnBothDriversAtOnce('exec start', (driver) => {
     { command: ['here'], cwd: 'sub dir', env: { PATH: '/usr/bin:/bin:' } },
     { command: [`it's "$x" *`], cwd: 'sub dir', env: { PATH: '/nowhere::/usr/bin:/bin' } },
     { command: [`./it's "$x" *`], cwd: 'sub dir' },
-  ])('a program that exits with status 127 has no start_error, however it is found: %o', async (body) => {
+  ])('a program that exits with 127 has no start_error, however its path is resolved: %o', async (body) => {
     const write = 'printf "#!/bin/sh\nexit 127\n" >"$f"; chmod +x "$f"'
     await sh(`mkdir -p "sub dir"; cd "sub dir"; for f in here "it's \\"\\$x\\" *"; do ${write}; done`)
     expect(await exec(body)).toMatchObject({ exit_code: 127, start_error: null, stderr: '' })

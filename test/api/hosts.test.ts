@@ -23,7 +23,7 @@ const upgrade = {
 }
 
 test.each(Object.entries<Endpoint>(endpoints))(
-  '%s rejects an unknown host name and a foreign origin',
+  'the %s route rejects an unknown host name and a foreign origin',
   async (_, endpoint) => {
     const more: Record<string, string> = endpoint.rawReply === 'websocket' ? upgrade : {}
     const rebound = await ask({ ...more, host: 'evil.example' }, endpoint)
@@ -115,7 +115,7 @@ describe('host and origin checks', () => {
     expect(codeOf(['a.example'], '127.0.0.1', { origin, host })).toBe(code)
   })
 
-  test('if all hosts are allowed, a matching origin must use https', () => {
+  test('with all hosts allowed, accepts only an https origin that matches the host', () => {
     const host = 'any.example'
     expect(codeOf(['*'], '127.0.0.1', { host, origin: `https://${host}` })).toBe('ok')
     expect(codeOf(['*'], '127.0.0.1', { host, origin: `http://${host}` })).toBe('origin_not_allowed')

@@ -54,7 +54,7 @@ async function serveAcross(world: World, alice: Account, from: number, to: numbe
   await alice.call('destroySandbox', { params, api: to })
 }
 
-test('shows operators which keys each process is missing, without revealing the keys', async () => {
+test('lists the keys that each process is missing, without revealing any key', async () => {
   await using world = await startWorld({ env: { JWT_SECRET: old, SECRETS_KEY: old } })
   const told = async () => {
     const { value, text } = await listKeys(world.redis)

@@ -35,7 +35,7 @@ describe('cancelling a long command', () => {
   /** A command that can be found by its command line. */
   const sleeper = (word: string) => ({ session_id, command: `exec sh -c 'sleep 600; : ${word}'` })
 
-  test('a cancellation sent to any API process stops the command and closes the stream of its call', async () => {
+  test("a cancellation sent to any API process stops the command and closes the tool call's stream", async () => {
     const request = { name: 'exec', arguments: sleeper('no-answer') }
     const headers = { 'mcp-session-id': 'of-this-test' }
     const answer = post(headers, { jsonrpc: '2.0', id: 7, method: 'tools/call', params: request })

@@ -34,7 +34,7 @@ describeOnBothDriversAtOnce('two concurrent requests inside a sandbox', (driver)
 
 describe.skipIf(!isSoak || !hasCluster)('two concurrent requests on Kubernetes', () => {
   const world = shareWorld({ driver: 'kubernetes', env: roomForPairs })
-  test('two concurrent requests behave as if one ran after the other', () =>
+  test('two concurrent requests for a sandbox behave as if one ran after the other', () =>
     tryPairs(sandboxes(world), { rounds: 3, concurrency: 4 }))
 })
 
@@ -53,7 +53,7 @@ function testOutside(): void {
     tryPairs(namedSandboxes(world, true), { rounds, concurrency: 2 }))
   test('two concurrent requests for an unused sandbox name take effect one after the other', () =>
     tryPairs(namedSandboxes(world, false), { rounds, concurrency: 2 }))
-  test('two concurrent requests take effect one after the other, even if one of them destroys the sandbox', () =>
+  test('two concurrent requests for a sandbox take effect one after the other, even if one destroys the sandbox', () =>
     tryPairs(sandboxes(world), { rounds, concurrency: 4 }))
 }
 

@@ -57,7 +57,7 @@ async function assertRunning(key: string) {
 test.each([
   ['with an Idempotency-Key', 'lost'],
   ['without an Idempotency-Key', undefined],
-])('a command %s can be retried after a PostgreSQL outage', async (_, key) => {
+])('a command %s that gets 503 in a PostgreSQL outage leaves no row and can be retried', async (_, key) => {
   const before = await countRows()
   // Sequential, because losing responses affects every open request.
   onInsert = () => wire.loseAnswers()

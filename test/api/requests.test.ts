@@ -56,11 +56,11 @@ test.each([
   ['only spaces', '  ', 400],
   ['a number', '7', 400],
   ['null', 'null', 400],
-  ['a prototype in disguise', '{"__proto__":{"name":"x"}}', 400],
+  ['an object with the key __proto__', '{"__proto__":{"name":"x"}}', 400],
   ['no body', undefined, 400],
   ['an object', '{}', 201],
   ['an object in UTF-8', '{"name":"käse 🧀"}', 201],
-])('validates a request body: %s', async (_, body, expected) => {
+])('checks that a request body is a plain JSON object: %s', async (_, body, expected) => {
   const { status, text } = await post(await world.account(), body)
   expect(status).toBe(expected)
   if (expected === 400)

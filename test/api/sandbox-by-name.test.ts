@@ -26,7 +26,7 @@ describeOnBothDriversAtOnce('a sandbox by name', (driver) => {
   const env = { QUOTA_CONCURRENT_SANDBOXES: '10', SANDBOX_IMAGES: 'other:1' }
   const { world, alice, params, sh } = shareSandbox({ driver, apis: 2, env })
 
-  test('the first request for a name creates a sandbox, and later requests return that sandbox', async () => {
+  test('the first get-or-create request for a name creates a sandbox, and later requests return that sandbox', async () => {
     const bob = await world.account()
     const body = { env: { GREETING: 'hello', B: 'b' }, metadata: { a: 'b' }, ttl_seconds: 600 }
     const first = await getOrCreate(bob, ' web ', body)
@@ -47,7 +47,7 @@ describeOnBothDriversAtOnce('a sandbox by name', (driver) => {
     await bob.call('destroySandbox', one)
   })
 
-  test('concurrent requests for the same name to two API processes return the same sandbox', async () => {
+  test('concurrent get-or-create requests to two API processes return the same sandbox', async () => {
     const bob = await world.account()
     const answers = await Promise.all(
       Array.from({ length: 20 }, (_, n) => getOrCreate(bob, 'one', {}, { api: n % 2 })),
@@ -60,7 +60,7 @@ describeOnBothDriversAtOnce('a sandbox by name', (driver) => {
     await bob.call('destroySandbox', { params: { id: body.id } })
   })
 
-  test('a request for a name fails and changes nothing if the sandbox has a different image or environment', async () => {
+  test('a get-or-create request fails and changes nothing if the sandbox has a different image or environment', async () => {
     await alice.call('updateSandbox', { params, body: { name: 'shared' } })
     const different: [Body, string[], string][] = [
       [{ image: 'other:1' }, ['image'], 'has a different image.'],
@@ -88,7 +88,7 @@ describeOnBothDriversAtOnce('a sandbox by name', (driver) => {
 
 const world = shareWorld({ env: { QUOTA_CONCURRENT_SANDBOXES: '10', SANDBOX_MAX_SECONDS: '1800' } })
 
-test("a request for a name neither compares nor changes an existing sandbox's lifetime and metadata", async () => {
+test("a get-or-create request neither compares nor changes an existing sandbox's lifetime and metadata", async () => {
   const alice = await world.account()
   const { body } = await getOrCreate(alice, 'web', { metadata: { a: '1' }, ttl_seconds: 600 })
   const again = await getOrCreate(alice, 'web', { metadata: { a: '2' }, ttl_seconds: 60 })
@@ -97,7 +97,7 @@ test("a request for a name neither compares nor changes an existing sandbox's li
   expect(refused.problem).toMatchObject({ code: 'invalid_request', errors: [{ path: 'ttl_seconds' }] })
 })
 
-test('a request for a name never returns a destroyed or expired sandbox', async () => {
+test('a get-or-create request never returns a destroyed or expired sandbox', async () => {
   const alice = await world.account()
   const first = (await getOrCreate(alice, 'web')).body
   await alice.call('destroySandbox', { params: { id: first.id } })
@@ -113,7 +113,7 @@ describe('while no worker ends expired sandboxes', () => {
   const expire = async (id: string) =>
     slow.db.query('update sandbox set expires_at = sandlot_now() where id = ?', [id])
 
-  test('a request that returns an existing sandbox also deletes the pods of expired sandboxes', async () => {
+  test('a get-or-create request that returns an existing sandbox also deletes the pods of expired sandboxes', async () => {
     const alice = await slow.account()
     await getOrCreate(alice, 'web')
     const { id } = (await getOrCreate(alice, 'old')).body
@@ -125,7 +125,7 @@ describe('while no worker ends expired sandboxes', () => {
     }, 10_000)
   })
 
-  test('a request for a name creates a sandbox while a worker ends the expired one', async () => {
+  test('a get-or-create request creates a new sandbox while a worker is still ending the expired one', async () => {
     const alice = await slow.account()
     const { id } = (await getOrCreate(alice, 'web', { env: { A: 'a' } })).body
     await expire(id)
@@ -141,7 +141,7 @@ describe('while no worker ends expired sandboxes', () => {
   })
 })
 
-test('returns an existing sandbox even when quotas are exhausted, but does not create a new one', async () => {
+test('when quotas are exhausted, a get-or-create request returns an existing sandbox but creates none', async () => {
   const alice = await world.account()
   const { id } = (await getOrCreate(alice, 'web')).body
   const limit = (column: string, value: number) =>
@@ -157,7 +157,7 @@ test('returns an existing sandbox even when quotas are exhausted, but does not c
   expect(used.code).toBe('monthly_usage_limit_reached')
 })
 
-test('if several active sandboxes have the same name, the newest is returned', async () => {
+test('a get-or-create request returns the newest of several active sandboxes with the same name', async () => {
   const alice = await world.account()
   const create = async (env: Record<string, string>) =>
     (await alice.call('createSandbox', { body: { name: 'web', env, ttl_seconds: 60 } })).body.id
@@ -186,7 +186,7 @@ test.each([' ', 'x'.repeat(101), 'a\0b'])('rejects the name %j', async (name) =>
   expect(await expectRefusal(getOrCreate(alice, name))).toMatchObject({ status: 404, code: 'not_found' })
 })
 
-test('a request for a name rejects a name in the body and ignores an Idempotency-Key', async () => {
+test('a get-or-create request rejects a name in the body and ignores an Idempotency-Key', async () => {
   const alice = await world.account()
   const refused = await expectRefusal(getOrCreate(alice, 'web', { name: 'web' } as Body))
   expect(refused.problem).toMatchObject({ code: 'invalid_request', errors: [{ path: 'name' }] })
@@ -196,7 +196,7 @@ test('a request for a name rejects a name in the body and ignores an Idempotency
   expect(ids[0]).not.toBe(ids[1])
 })
 
-test('a request waiting for a sandbox to start creates a new sandbox if the starting one is destroyed', async () => {
+test('a waiting get-or-create request creates a new sandbox if the starting sandbox is destroyed', async () => {
   await using slow = await startWorld()
   const alice = await slow.account()
   // The worker is frozen, but its liveness timeout has not elapsed.

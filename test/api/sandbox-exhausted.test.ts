@@ -87,7 +87,7 @@ function testExhausted({ driver, env }: { driver: DriverName; env: Record<string
     expect((await waitForExit(body.id)).status).toMatch(/^(signaled|lost)$/)
   })
 
-  test('an agent that follows the error message can recover the sandbox with a reset', async () => {
+  test('an agent that follows the process-limit error can recover the sandbox with a reset', async () => {
     const client = await connectMcp(world, alice)
     const session = { session_id: params.id }
     await fillUp()

@@ -6,7 +6,7 @@ import { shareSandbox } from '../support/shared.ts'
 describeOnEveryImageAtOnce('a reset', ({ driver, env }) => {
   const { alice, params, sh, countOf, waitForExit } = shareSandbox({ driver, env })
 
-  test('a reset keeps the files but kills even processes that keep respawning', async () => {
+  test('a reset keeps the files and kills even processes that continually start successors', async () => {
     // Three chains of processes. Each process starts its successor, exits, and ignores SIGHUP.
     const chain = 'trap "" HUP; next() { : >alive; sleep 0.02; next & }; for i in 1 2 3; do next & done'
     const command = `echo kept >kept; ${chain}; exec sleep 600`

@@ -79,7 +79,7 @@ test("the account's usage of the current UTC month includes running sandboxes", 
   expect((await bob.call('getAccount')).body.usage.milliseconds).toBe(0)
 })
 
-test('a replaced warm pod is billed in the month in which it ran', async () => {
+test('the running time of a replaced warm pod counts toward the month in which the pod ran', async () => {
   const alice = await world.account()
   const ready = newYear - 10 * minute
   await setClock(world.db, new Date(ready))
@@ -145,7 +145,7 @@ describe('usage by sandbox', () => {
     )
   })
 
-  test('all usage pages count usage up to the time of the first request', async () => {
+  test('all pages of a usage list count usage up to the time of the first request', async () => {
     const alice = await world.account()
     const started = newYear + minute
     const running = { created: started, ready: started, destroyed: null, expires: started + 30 * minute }

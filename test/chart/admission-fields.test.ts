@@ -43,7 +43,7 @@ describe.skipIf(!hasCluster || !hasHelm)("the chart's admission policy", () => {
     await chart?.remove()
   })
 
-  test.each(objects)('rejects each field of $path that Sandlot does not set', async (object) => {
+  test.each(objects)('rejects $path fields that neither Sandlot nor the cluster sets', async (object) => {
     const { path, schema, find } = object
     const known = find(admitted) as Record<string, unknown>
     const fields = Object.keys(schemas[`io.k8s.${schema}`]!.properties!)

@@ -202,7 +202,7 @@ describe.skipIf(!hasCluster || !hasHelm)('admission policies, where the cluster 
     await chart?.remove()
   })
 
-  test('the admission policies admit the additions in sandboxes.clusterAdds', async () => {
+  test("the admission policies admit the cluster's additions that sandboxes.clusterAdds lists", async () => {
     const pod = build()
     pod.metadata!.annotations = { 'example.com/added': 'any' }
     const { spec } = await chart.tryCreate(pod)
@@ -303,7 +303,7 @@ describe.skipIf(!hasCluster || !hasHelm)('admission policies with placement, DNS
       (pod) => (pod.spec.dnsConfig!.nameservers = ['1.1.1.1']),
       /spec\.dnsConfig have only the nameservers 192\.0\.2\.53/,
     ],
-  ])('the admission policies reject a new pod with %s', async (_, change, refusal) => {
+  ])('with placement and DNS set, admission policies reject a pod with %s', async (_, change, refusal) => {
     const pod = build()
     change(pod)
     await expect(chart.tryCreate(pod)).rejects.toThrow(refusal)

@@ -118,7 +118,7 @@ describe('unpacking into a target folder', () => {
     assertInsideTarget()
   })
 
-  test('unpacking treats an absolute name as relative to the target folder', async () => {
+  test('unpacking an archive treats an absolute entry name as relative to the target folder', async () => {
     await unpack(archiveOf([evil(join(outside, 'new'))]))
     expect(readFileSync(join(target, outside, 'new'), 'utf8')).toBe('evil')
     expect(readdirSync(outside)).toEqual(['precious'])

@@ -31,7 +31,7 @@ function resetTarget(): void {
 const describeTarget = () => `${readdirSync(target)}: ${readFileSync(join(target, 'a'))}`
 const [shell = '', ...args] = unpackCommand(target, '.sandlot-test', false)
 
-test('the copy script changes nothing if its archive is truncated', () => {
+test('the `cp` script in the sandbox changes nothing if its archive is truncated', () => {
   const marker = archive.indexOf('modes')
   for (let at = 0; at < archive.length; at += 256) {
     resetTarget()
@@ -49,7 +49,7 @@ test.each([
   ['SIGINT', 130],
   ['SIGTERM', 143],
   ['SIGHUP', 143],
-] as const)('the copy script removes its temporary folder on %s', async (signal, code) => {
+] as const)('the `cp` script in the sandbox removes its temporary folder on %s', async (signal, code) => {
   const child = spawn(shell, args, { stdio: ['pipe', 'ignore', 'ignore'], detached: true })
   child.stdin.write(archive.subarray(0, archive.length / 2))
   await eventually(() => readdirSync(target).length === 2, 5_000)

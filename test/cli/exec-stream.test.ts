@@ -79,7 +79,7 @@ test("`exec` without -n warns when it consumes the rest of the shell's stdin", a
     ...{ code: 0, stdout: 'a\n' },
     stderr:
       'sandlot: the command received 4 bytes of stdin that belong to the surrounding shell. Use -n to leave stdin ' +
-      'untouched, as in a `while read` loop. Use -i to send stdin and hide this note.\n',
+      'untouched, for example in a `while read` loop. Use -i to send stdin and hide this note.\n',
   })
   expect(await loop('-n')).toMatchObject({ code: 0, stdout: 'a\nb\nc\n', stderr: '' })
   expect(await loop('-i')).toMatchObject({ code: 0, stdout: 'a\n', stderr: '' })

@@ -138,7 +138,7 @@ test('`config set-key` saves and reports the address in SANDLOT_URL if no addres
   await using at = await startPeers()
   at.home.writeConfig('')
   const { stderr } = await at.sent(['config', 'set-key', key('newe')], { SANDLOT_URL: at.other.url })
-  expect(stderr).toContain(`The key is saved for ${at.other.url}, the address in SANDLOT_URL.`)
+  expect(stderr).toContain(`The key was saved for ${at.other.url}, the address in SANDLOT_URL.`)
   expect(saved(at.home)).toEqual({ base_url: at.other.url, api_key: key('newe') })
   expect(await at.sent(['whoami'], { SANDLOT_URL: at.own.url })).toMatchObject({ code: 4, own: [] })
 })
@@ -211,7 +211,7 @@ test.each([
   expect(isSameService(readAddress(one, 'test'), readAddress(other, 'test'))).toBe(same)
 })
 
-test('the client does not use a saved key with an invalid address', () => {
+test('the client ignores a saved key whose address is invalid', () => {
   const api_key = key('home')
   const base_url = 'https://a.example'
   for (const wrong of ['http://sandlot.example', 'https://a@b.example', 5, '']) {

@@ -79,7 +79,7 @@ test('the client ignores a login that has expired or was ended elsewhere', async
   expect(saved(user.home)).not.toHaveProperty('token')
 })
 
-test('a second signup names the replaced key and the command for logging in again', async () => {
+test('`signup` for a second account names the replaced key and the command for logging in again', async () => {
   using user = await users.newUser()
   const former = String(saved(user.home).api_key).slice(-4)
   const { code, stderr } = await users.signUp(user.home, users.newEmail())

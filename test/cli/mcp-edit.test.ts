@@ -19,19 +19,19 @@ const read = (text: string) => {
 }
 
 describe('JSON files', () => {
-  test('editing a JSON file keeps its indentation, and a new file ends with a newline', () => {
+  test("editing an MCP client's JSON file keeps its indentation, and a new file ends with a newline", () => {
     expect(put('')).toBe(`${JSON.stringify({ mcpServers: { sandlot: entry } }, null, 2)}\n`)
     const tabs = '{\n\t"mcpServers": {\n\t\t"x": {} // last\n\t}\n}'
     expect(put(tabs)).toContain('\n\t\t"sandlot": {\n\t\t\t"type": "stdio",\n')
   })
 
-  test('editing a JSON file keeps its Windows line endings', () => {
+  test("editing an MCP client's JSON file keeps its Windows line endings", () => {
     const before = '{\r\n  "mcpServers": {\r\n    "x": {}\r\n  }\r\n}\r\n'
     expect(put(before).replaceAll('\r\n', '')).not.toContain('\n')
     expect(take(put(before))).toBe(before)
   })
 
-  test("editing an entry keeps the user's own fields and comments", () => {
+  test("editing the `sandlot` entry of a JSON file keeps the user's own fields and comments", () => {
     const after = put(`{"mcpServers": {"sandlot": {
       // for the staging service
       "env": {"SANDLOT_URL": "https://staging.example"},
@@ -52,7 +52,7 @@ describe('JSON files', () => {
     ['whose section is null', '{"mcpServers": null}'],
     ['with a duplicate section', '{"mcpServers": {}, "mcpServers": {}}'],
     ['with a duplicate server', '{"mcpServers": {"sandlot": {}, "sandlot": {}}}'],
-  ])('editing rejects a JSON file %s', (_, text) => {
+  ])("rejects an MCP client's JSON file %s", (_, text) => {
     expect(() => put(text)).toThrow()
     expect(() => take(text)).toThrow()
   })
@@ -86,7 +86,7 @@ describe('JSON files', () => {
       return `${before}{${member}${root.slice(1)}${after}`
     })
 
-  test('editing a JSON file keeps comments and everything outside the entry', () => {
+  test('editing a JSON file keeps comments and everything outside the `sandlot` entry', () => {
     const commentsOf = (text: string) => text.match(/\/\/ a "comment" \{,\}|\/\* , \} \*\//g)?.sort()
     fc.assert(
       fc.property(document, (text) => {
@@ -130,18 +130,18 @@ describe('TOML files', () => {
       '[mcp_servers.x] # keep\ncommand  =  "y"',
       `[mcp_servers.x] # keep\ncommand  =  "y"\n\n${table}`,
     ],
-  ])('editing a TOML file that contains %s appends the server as a table', (_, before, after) => {
+  ])('adding the `sandlot` server to a TOML file that contains %s appends a table', (_, before, after) => {
     expect(putToml(before)).toBe(after)
     expect(putToml(after)).toBe(after)
   })
 
-  test('editing a TOML file keeps its Windows line endings', () => {
+  test("editing an MCP client's TOML file keeps its Windows line endings", () => {
     const after = putToml('a = 1\r\n')
     expect(after.replaceAll('\r\n', '')).not.toContain('\n')
     expect(parseToml(after)).toMatchObject({ a: 1, mcp_servers: { sandlot: server } })
   })
 
-  test("changing or removing a TOML entry keeps comments and the user's fields", () => {
+  test("changing or removing the `sandlot` entry of a TOML file keeps comments and the user's fields", () => {
     const before = `# mine
 model = "o5"  # fast
 when = 2026-11-21T10:00:00Z
@@ -187,7 +187,7 @@ command   =   "x"
     ['only an inline table', 'a = 1\nmcp_servers = { sandlot = {} }\nb = 2\n'],
     ['its name inside a string', 't = """\n[mcp_servers.sandlot]\n"""\n[mcp_servers.sandlot]\n'],
     ['no final newline', '[mcp_servers.x]\n[mcp_servers.sandlot]\ncommand = "y"'],
-  ])('changing or removing the server does not affect the rest of a TOML file with %s', (_, before) => {
+  ])('changing or removing `sandlot` does not affect the rest of a TOML file with %s', (_, before) => {
     const { mcp_servers, ...rest } = parseToml(before)
     const { sandlot: _sandlot, ...others } = mcp_servers as Record<string, unknown>
     const [changed, gone] = [putToml(before), takeToml(before)]
@@ -198,7 +198,7 @@ command   =   "x"
     expect(commentsOf(gone)).toEqual(commentsOf(before))
   })
 
-  test('changing or removing a server in a TOML file leaves all other lines unchanged', () => {
+  test('changing or removing the `sandlot` server in a TOML file leaves all other lines unchanged', () => {
     const line = (...texts: string[]) => fc.constantFrom(...texts)
     const gap = line('', '\n', '# a comment\n', '\n# one\n\n', '  \n')
     const others = fc.array(
@@ -249,14 +249,14 @@ command   =   "x"
     )
   })
 
-  test('editing a TOML entry keeps the comments inside its lists', () => {
+  test('editing the `sandlot` entry of a TOML file keeps the comments inside its lists', () => {
     const after = putToml('[mcp_servers.sandlot]\nargs = [\n  "x", # in\n]\n[b] # of b\nc = 1 # of c\n')
     expect(parseToml(after)).toEqual({ mcp_servers: { sandlot: server }, b: { c: 1 } })
     expect(after.match(/#.*/g)).toEqual(['# in', '# of b', '# of c'])
   })
 
   test.each(['a = ', '[mcp_servers', 'mcp_servers = 1', 'a = 1\na = 2', '{}'])(
-    'editing rejects the TOML file %j',
+    "rejects an MCP client's TOML file that contains %j",
     (text) => {
       expect(() => putToml(text)).toThrow()
     },

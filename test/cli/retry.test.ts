@@ -40,13 +40,13 @@ test.each([
   expect(pausesOf({}, error).pauses.length > 0).toBe(isTried)
 })
 
-test('waiting out a rate limit does not consume the retry budget', () => {
+test('waiting for a rate limit to reset does not consume the retry budget', () => {
   let now = 0
   const retry = new RetryPolicy({ now: () => now })
   for (; now < 200_000; now += 20_000) expect(retry.afterFailure(refusedFor(20))).toBe(20_000)
 })
 
-test('a sign of life from the service restores the retry budget', () => {
+test('data received from the service restores the retry budget', () => {
   let now = 0
   const retry = new RetryPolicy({ now: () => now })
   for (; now < 29_000; now += 1_000) retry.afterFailure(broken)
@@ -100,6 +100,6 @@ test('the client follows a silent command as long as keep-alives arrive', async 
   expect(await openedAgain([comment, comment], 20)).toBe(21)
 })
 
-test('the first comment on an event stream does not count as a sign of life', async () => {
+test('the first comment on an event stream does not restore the retry budget', async () => {
   expect(await openedAgain([comment], 20)).toBe(3)
 })

@@ -45,7 +45,7 @@ test("`create --rm` warns when it consumes the rest of the shell's stdin", async
   expect(stderr).toContain('Use </dev/null to leave stdin untouched')
 })
 
-test('`create --rm` passes options that follow the command to the command', async () => {
+test('`create --rm` passes options after the command name to the command', async () => {
   expect(await once(['echo', '--json', '--rm'])).toMatchObject({ code: 0, stdout: '--json --rm\n' })
 })
 

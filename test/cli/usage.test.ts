@@ -62,7 +62,7 @@ const wrong: string[][] = [
 ]
 
 describe('invalid usage', () => {
-  test.each(wrong.map((args) => [args]))('%j exits with code 2 and reports why on stderr', async (args) => {
+  test.each(wrong.map((args) => [args]))('rejects %j with code 2 and a reason on stderr', async (args) => {
     using home = new Home()
     const plain = await home.run(args, { env: configured })
     expect(plain.stderr).not.toBe('')

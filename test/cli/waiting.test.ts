@@ -53,7 +53,7 @@ describe.concurrent('sessions', () => {
     expect((await user.run(['session', 'ls', '--all'])).stdout).toBe('')
   })
 
-  test('`session create --wait` waits out a rate limit', async () => {
+  test('`session create --wait` waits until the rate limit allows the request', async () => {
     using user = await users.newUser()
     const [account] = await world.db.query<{ id: string }>('select id from account where email = ?', [
       user.email,

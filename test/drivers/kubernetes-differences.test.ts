@@ -51,7 +51,7 @@ describe('the policy of `npm run cluster`', () => {
     ],
     ['for one port only', [changed((spec) => (spec.egress![0]!.ports = [{ port: 443 }]))]],
     ['without egress', [made('none')]],
-  ])('accepts the network policy of `npm run cluster` %s', (_, found) => {
+  ])('accepts the network policy created by `npm run cluster` %s', (_, found) => {
     expect(compare(found)).toEqual([])
   })
 
@@ -80,11 +80,11 @@ describe('the policy of `npm run cluster`', () => {
       changed((spec) => (spec.egress = made().spec!.egress!), own),
       mustBeBlocked,
     ],
-  ])('reports that the network policy of `npm run cluster` %s', (_, found, words) => {
+  ])('reports that the network policy created by `npm run cluster` %s', (_, found, words) => {
     expect(compare([found])).toEqual([expect.stringContaining(words)])
   })
 
-  test('reports that the network policy of `npm run cluster` is missing', () => {
+  test('reports that the network policy created by `npm run cluster` is missing', () => {
     expect(compare([])).toEqual([expect.stringContaining('is missing')])
   })
 
@@ -189,7 +189,7 @@ test.each([
   { name: 'SANDBOX_TOLERATIONS', value: '[{"effects":"NoSchedule"}]', words: /Unrecognized key: "effects"/ },
   { name: 'SANDBOX_AFFINITY', value: '{"nodeAfinity":{}}', words: /Unrecognized key: "nodeAfinity"/ },
   { name: 'SANDBOX_DNS', value: 'dns.example.com', words: /expected IP addresses/ },
-])('rejects $name=$value and names the setting', ({ name, value, words }) => {
+])('rejects the setting $name=$value and names the setting in the error', ({ name, value, words }) => {
   expect(() => readDriverSettings({ [name]: value })).toThrow(new RegExp(`${name}: .*${words.source}`))
 })
 

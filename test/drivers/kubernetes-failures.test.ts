@@ -204,7 +204,7 @@ describe.skipIf(!hasCluster)('cluster failures', () => {
       { text: undefined, words: /^KUBECONFIG cannot be read: ENOENT/ },
       { text: '{"clusters": [', words: /^KUBECONFIG cannot be read: / },
       { text: '{}', words: 'The kubeconfig has no current context, or its current context' },
-    ])('rejects the invalid kubeconfig $text as an invalid setting', async ({ text, words }) => {
+    ])('reports an invalid kubeconfig as an invalid setting: $words', async ({ text, words }) => {
       const KUBECONFIG = text === undefined ? '/no/such/kubeconfig' : await world.keep(text)
       expect(() => world.open({ KUBECONFIG })).toThrow(expect.objectContaining({ name: 'SettingsError' }))
       expect(() => world.open({ KUBECONFIG })).toThrow(words)

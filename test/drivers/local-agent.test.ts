@@ -36,7 +36,7 @@ test('output is kept even if it is read only after the exit status has arrived',
   expect((await collect(process.stderr)).equals(Buffer.alloc(bytes, 'stderr'))).toBe(true)
 })
 
-test("an agent's status is read correctly even if it arrives in one-byte chunks", async () => {
+test("the status of a local sandbox's agent is read correctly even if it arrives in one-byte chunks", async () => {
   const path = await listen((role, socket) => {
     if (role !== 'main') return void socket.end()
     const bytes = Buffer.concat([status({ started: true }), status({ exit: 7 })])
@@ -50,7 +50,7 @@ test("an agent's status is read correctly even if it arrives in one-byte chunks"
   expect(await process.ended).toEqual({ kind: 'exited', code: 7 })
 })
 
-test('an agent that closes the connection before it responds is reported as NoAnswer', async () => {
+test("a local sandbox's agent that closes the connection before it responds is reported as NoAnswer", async () => {
   const path = await listen((_, socket) => void socket.destroy())
   await expect(startProcess(path, ['true'], 10_000)).rejects.toThrow(NoAnswer)
 })
@@ -61,12 +61,12 @@ test.each([
   ['is meaningless', Buffer.from('null\n')],
   ['has a value of the wrong type', Buffer.from('{"started":"true"}\n')],
   ['arrives too early', status({ exit: 0 })],
-])('rejects an agent whose status %s', async (_, bytes) => {
+])("rejects a local sandbox's agent whose status %s", async (_, bytes) => {
   const path = await listen((role, socket) => role === 'main' && socket.write(bytes))
   await expect(startProcess(path, ['true'], 10_000)).rejects.toThrow('sent an invalid status')
 })
 
-test('a process start fails if the agent does not respond in time', async () => {
+test("a process start fails if the local sandbox's agent does not respond in time", async () => {
   const silent = await listen(() => {})
   await expect(startProcess(silent, ['true'], 50)).rejects.toThrow('did not respond within 50 ms')
 })

@@ -111,7 +111,7 @@ describe('local isolation', () => {
     expect(deaths.has(neighbour.uid)).toBe(false)
   })
 
-  test("an agent is restarted after its sandbox's user kills it", async () => {
+  test("the agent of a local sandbox is restarted after the sandbox's user kills it", async () => {
     const { pod, driver } = await createReady()
     const process = await driver.start(pod, shell('read go; kill -KILL $PPID; sleep 600'))
     process.stdin.write('go\n')
@@ -133,7 +133,7 @@ describe('local isolation', () => {
     expect(readStat(agentPid(pod.name))![19]).not.toBe(agent[19])
   })
 
-  test("recreates a sandbox's pipes after they are removed, closed or replaced", async () => {
+  test("recreates a sandbox's output pipes after they are removed, made inaccessible or replaced", async () => {
     const { pod, driver } = await createReady()
     const folder = '/run/sandlot/pipes'
     for (const harm of [
@@ -149,7 +149,7 @@ describe('local isolation', () => {
     }
   })
 
-  test("sandbox processes do not inherit the agent's socket", async () => {
+  test("processes in a local sandbox do not inherit the agent's socket", async () => {
     const { pod, driver } = await createReady()
     const seen = await run(driver, pod, shell('ls -l /proc/self/fd'))
     expect(seen.stdout).not.toContain('socket:')

@@ -56,7 +56,7 @@ test.each([
   expect(readQuantity(text)).toBe(number)
 })
 
-test('picks a host uid that exists in this user namespace and belongs to no ordinary user', () => {
+test('picks a host uid that exists in the current user namespace and belongs to no ordinary user', () => {
   for (const random of [0, 0.5, 0.999999]) {
     expect(pickHostUid('         0          0 4294967295\n', random)).toBeGreaterThan(1_000_000_000)
     expect(pickHostUid('         0          0 4294967295\n', random)).toBeLessThan(2 ** 31)

@@ -155,7 +155,7 @@ describe('workers that die', () => {
   })
 })
 
-test("a watch reports a killed sandbox within two seconds, and reports a sandbox's expiry", async () => {
+test('a watch on the local driver reports a killed sandbox within two seconds, and an expired sandbox', async () => {
   const { pod, driver } = await createReady()
   const { pod: expiring } = await createReady({ deadlineSeconds: 5 })
   const deaths = new Map<string, PodDeath>()

@@ -21,7 +21,7 @@ const floods = {
 } as const
 
 test.each(Object.entries(floods))(
-  "an agent's endless %s do not slow down other sandboxes",
+  "a hostile local agent's endless %s do not slow down other sandboxes",
   async (_, flood) => {
     await withNeighbour(
       world,

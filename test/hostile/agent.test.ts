@@ -16,7 +16,7 @@ const attacks = {
 } as const
 
 test.each(Object.entries(attacks))(
-  'an agent that endlessly %s is disconnected, and no other sandbox loses a command',
+  'a hostile local agent that endlessly %s is disconnected, and no other sandbox loses a command',
   async (_, attack) => {
     await neighbourSh('[ -p word ] || mkfifo word')
     const running = neighbourSh('read -r word <word; echo "$word"', { timeout_ms: 120_000 })

@@ -86,7 +86,7 @@ test('logins with wrong passwords are limited per email address without locking 
   expect((await logIn(alice, home)).status).toBe(200)
 })
 
-test("crafted email values cannot use up the rate-limit bucket of an owner's known address", async () => {
+test("crafted email values cannot exhaust the rate-limit bucket of an owner's known IP address", async () => {
   const alice = await world.account()
   const home = '127.0.5.1'
   expect((await logIn(alice, home)).status).toBe(200)
@@ -102,7 +102,7 @@ test("crafted email values cannot use up the rate-limit bucket of an owner's kno
   expect((await logIn(alice, home)).status).toBe(200)
 })
 
-test("an account's last eight login addresses are stored", async () => {
+test('stores the last eight IP addresses from which an account logged in', async () => {
   const alice = await world.account()
   await remember(
     alice,

@@ -112,7 +112,7 @@ test('a stream is rejected and not counted if there is no memory for its buffers
   expect(memoryBudget.sums.streams).toBe(0)
 })
 
-test('a rejected account is logged at most once per interval', () => {
+test('memory-budget rejections of one account are logged at most once per interval', () => {
   const { memoryBudget, lines } = open()
   const holding = memoryBudget.open('acc_1', 'stdin')
   holding.add(990)

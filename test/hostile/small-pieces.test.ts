@@ -110,7 +110,7 @@ describe('rejected bodies that are incomplete', () => {
   })
 })
 
-test('a request that waits for a notification stops waiting when it is aborted', async () => {
+test('a request that waits for a Redis notification stops waiting when the request is aborted', async () => {
   const subscriber = connectRedis(world.plugs.redis.url, 'retry', pino({ enabled: false }))
   const notifications = new Notifications(subscriber)
   const request = new AbortController()

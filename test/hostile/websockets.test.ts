@@ -258,7 +258,7 @@ test("a browser's WebSocket transfers megabytes in both directions through a pro
   browser.close()
 })
 
-test('pending bytes are joined in order, and small messages are copied', () => {
+test('queued bytes of a WebSocket are joined in order, and small messages are copied', () => {
   const pending = new PendingBytes()
   const sent: Buffer[] = []
   for (const size of [1, 0, 5_000, 20_000, 16_384, 1, 16_383, 9_000, 9_000]) {

@@ -15,7 +15,7 @@ function makeFolder() {
   return { path: join(folder, 'lock'), [Symbol.dispose]: () => rmSync(folder, { recursive: true }) }
 }
 
-test('a lock names its owner and stays held until it is released', () => {
+test('a lock file names its owner, and the lock stays held until it is released', () => {
   using folder = makeFolder()
   const lock = takeLock(folder.path)
   expect(takeLock(folder.path)).toEqual({ holder: process.pid })
@@ -24,7 +24,7 @@ test('a lock names its owner and stays held until it is released', () => {
   expect(takeLock(folder.path).release).toBeDefined()
 })
 
-test('exactly one of many processes takes over the lock of a dead process', async () => {
+test('exactly one of many processes takes over the lock file of a dead process', async () => {
   using folder = makeFolder()
   const code = `
     const { takeLock } = await import(${JSON.stringify(join(root, 'scripts/lock.mjs'))})
@@ -50,7 +50,7 @@ test('exactly one of many processes takes over the lock of a dead process', asyn
   expect(racers.filter(({ words }) => words.includes('won'))).toHaveLength(1)
 })
 
-test('a default port changes if the user has assigned that port to a different setting', async () => {
+test('a port setting does not default to a port that the user assigned to a different setting', async () => {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as { port: number }

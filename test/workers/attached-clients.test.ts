@@ -54,7 +54,7 @@ test('a client that reconnects within the grace period replaces its old reader',
   expect(state.times).toBe(0)
 })
 
-test('a client that reconnects at an offset replaces the disconnected reader with that offset', async () => {
+test('a client that reconnects at an offset replaces the disconnected reader that stopped at that offset', async () => {
   const { log, clients } = makeClients(60_000)
   const [near, far] = [clients.attach(), clients.attach()]
   await log.append('stdout', Buffer.from('abc'))

@@ -104,7 +104,7 @@ test('when the total output exceeds the limit, the output of the largest account
     commands.markDestroyed(sandboxId, withoutExitCode('killed', null))
 })
 
-test('a finished command stays pending until a client receives its exit status or a timeout expires', async () => {
+test('a finished command counts as pending until a client receives its exit status or a timeout expires', async () => {
   const commands = makeCommands()
   const command = makeCommand()
   commands.add(command)

@@ -44,20 +44,20 @@ const view: Script = { text: viewScript, args: ['link', '1', 'all', '1000'], std
 const get: Script = { text: rawScript, args: ['link', 'yes'], stdin: `1 ${first.length}\n` }
 
 test.concurrent.each([
-  ['put by its link', write('link'), [], 'mkdir file'],
-  ['put a new one', write('file', { overwrite: 'no' }), [], 'mkdir file'],
-  ['put where there is none', write('file', { overwrite: 'new' }), ['file'], 'rm file'],
-  ['view', view, [], 'mkdir file'],
-  ['get', get, [], 'mkdir file'],
-  ['put', write('file'), ['file'], 'rm file'],
-  ['put by its link', write('link'), ['file'], 'mv file moved'],
-  ['view', view, ['file'], 'rm file'],
-  ['get', get, ['file'], 'mv file moved'],
-  ['put with a mode', write('file', { mode: '600' }), ['file', 'hard'], 'rm file'],
+  ['write through a dangling link', write('link'), [], 'mkdir file'],
+  ['create without overwrite', write('file', { overwrite: 'no' }), [], 'mkdir file'],
+  ['create only if no file exists', write('file', { overwrite: 'new' }), ['file'], 'rm file'],
+  ['view a missing file', view, [], 'mkdir file'],
+  ['get a missing file', get, [], 'mkdir file'],
+  ['overwrite', write('file'), ['file'], 'rm file'],
+  ['overwrite through a link', write('link'), ['file'], 'mv file moved'],
+  ['view a file', view, ['file'], 'rm file'],
+  ['get a file', get, ['file'], 'mv file moved'],
+  ['overwrite and set the mode', write('file', { mode: '600' }), ['file', 'hard'], 'rm file'],
   // A write between the final check and the rename is lost.
-  ['put if it matches', write('file', { match: sha256(first) }), ['file'], 'rm file', 'may be lost'],
+  ['overwrite a matching file', write('file', { match: sha256(first) }), ['file'], 'rm file', 'may be lost'],
 ])(
-  'the step "%s" is correct despite a concurrent change',
+  'the script "%s" has a correct result despite a concurrent change to the file',
   async (_name, script, names, change, isLost?: string) => {
     const [before, after, never] = await outcomesOf(names, script, change, ['before', 'after', 'never'])
     const known = [before!, after!, ...(isLost ? [never!] : [])].map(({ found }) => found)
@@ -71,7 +71,7 @@ test.concurrent.each([
   },
 )
 
-test.each(['/bin/sh', 'bash'])('in %s, TERM during the cleanup leaves no temporary file', async (shell) => {
+test.each(['/bin/sh', 'bash'])('in %s, TERM during write cleanup leaves no temporary file', async (shell) => {
   const folder = mkdtempSync(join(root, 'term-'))
   const rm = '#!/bin/sh\nkill -TERM 0\nPATH=/usr/bin:/bin exec rm "$@"\n'
   writeFileSync(join(folder, 'rm'), rm, { mode: 0o755 })

@@ -55,7 +55,7 @@ const moments = [
   { when: 'while', table: 'exec', mode: 'exclusive', statement: 'insert into exec ' },
 ]
 const title =
-  'never runs a command that was reported as lost because its worker froze $when its row is written'
+  "never runs a command reported as lost because its worker froze $when the command's row was written"
 
 test.each(moments)(title, async ({ table, mode, statement }) => {
   const [worker] = world.workers

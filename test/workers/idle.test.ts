@@ -71,7 +71,7 @@ test.each<[string, Sandbox, string | undefined]>([
   expect(await reasonOf(await insert(sandbox))).toBe(reason)
 })
 
-test('keeps a sandbox while a command is running, and until the idle timeout after the last command', async () => {
+test('does not end a sandbox while a command is running, or before the idle timeout after the last command', async () => {
   const running = await insert()
   await insertExec(running, { seconds: 1 })
   await insertExec(running, {})
@@ -160,7 +160,7 @@ test('a worker records activity for the sandboxes that it is using', async () =>
   expect((await findRemainingTime(db, used))!.active_at).toBeNull()
 })
 
-test("a worker's recording of activity counts as steady after 20 s without a failure", async () => {
+test('a worker considers its activity records complete after recording without a failure for 20 s', async () => {
   const unreachable = openDatabase('postgres://127.0.0.1:1/sandlot')
   afterAll(() => unreachable.close())
   let time = 0

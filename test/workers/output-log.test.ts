@@ -167,7 +167,7 @@ test('the output log does not split characters at the end of a block', async () 
 
 test.each([
   ['alternating between both streams', (round: number) => names[round % 2]!],
-  ['from one', () => 'stdout' as const],
+  ['from one stream', () => 'stdout' as const],
 ])('single bytes %s use no more memory than `keptBytes` reports', async (_, streamOf) => {
   const command = makeCommand()
   const before = memoryKept()

@@ -29,7 +29,7 @@ async function bytesOf(stream: Readable): Promise<Buffer> {
   return Buffer.concat(chunks)
 }
 
-test('the parser reads a line that spans several chunks, and rejects a line that never ends', async () => {
+test('the line reader returns a line that spans several chunks, and rejects a line that never ends', async () => {
   const text = fc.string({ unit: fc.constantFrom('1', '\n', '\x1e', 'x', '\0', ' '), maxLength: 600 })
   await fc.assert(
     fc.asyncProperty(text, cuts, async (text, lengths) => {
@@ -56,7 +56,7 @@ test('the parser reads a line that spans several chunks, and rejects a line that
   )
 })
 
-test('all pending bytes arrive in order, whatever the chunk size', async () => {
+test('process outputs that share a connection deliver all pending bytes in order, for any chunk size', async () => {
   const pieces = fc.array(fc.tuple(fc.boolean(), fc.integer({ min: 1, max: 300 }), fc.boolean()), {
     maxLength: 80,
   })
@@ -93,7 +93,7 @@ test('all pending bytes arrive in order, whatever the chunk size', async () => {
   )
 })
 
-test('bytes that arrive one at a time are stored without much memory overhead', () => {
+test('a process output stores bytes that arrive one at a time without much memory overhead', () => {
   const make = outputsOf({ pause() {}, resume() {} }, 256 * 1024)
   const measure = () => {
     const output = make()

@@ -21,7 +21,7 @@ const soonMs = 60_000
 const aside = { concurrent: true }
 
 test(
-  'a pool grows with the largest burst up to its maximum, and shrinks 15 minutes later',
+  'a warm pool grows with the largest burst of creates up to its maximum, and shrinks 15 minutes later',
   aside,
   async () => {
     await using world = await startWorld({
@@ -57,7 +57,7 @@ test(
   },
 )
 
-test('refilling the pool waits up to 10 s for a create that needs a new pod', aside, async () => {
+test('refilling the warm pool waits up to 10 s for a create that needs a new pod', aside, async () => {
   const size = 2
   await using world = await startWorld({
     env: {

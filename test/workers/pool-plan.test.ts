@@ -27,18 +27,18 @@ const planned = (rows: WarmPod[], size: number, changes: Partial<Situation> = {}
 }
 const nothing = { remove: [], resume: [], add: [] }
 
-test('a pool that is too small is filled a few pods at a time', () => {
+test('a warm pool that is too small is filled a few pods at a time', () => {
   expect(planned([pod('1'), pod('2')], 2)).toEqual(nothing)
   expect(planned([pod('1'), starting('2', 1)], 3)).toEqual({ ...nothing, add: ['a'] })
   expect(planned([pod('1'), starting('2', 1)], 9).add).toHaveLength(2)
   expect(planned([], 9, { starts: 0 })).toEqual(nothing)
 })
 
-test('a rejected pool image is not retried for a while', () => {
+test('a warm pool whose image was rejected is not refilled for a while', () => {
   expect(planned([], 2, {}, true)).toEqual(nothing)
 })
 
-test('a pool is refilled immediately after a claim only if half of the pool is gone', () => {
+test('a warm pool is refilled immediately after a claim only if half of the pool is gone', () => {
   expect(planned([pod('1'), pod('2')], 3, { quietMs: 500 })).toEqual(nothing)
   expect(planned([pod('1')], 3, { quietMs: 500 }).add).toHaveLength(2)
 })
@@ -75,7 +75,7 @@ test('the pool refill waits while pods for clients are starting, but not indefin
   expect(allowedStarts(40, 1, 10_000)).toBe(1)
 })
 
-test("a pool's size is its largest burst plus 25 %, within the limits", () => {
+test("a warm pool's size is its largest burst of creates plus 25 %, within the limits", () => {
   const size = (busiest: number) => sizeFor({ min: 2, max: 10 }, busiest)
   expect([0, 1, 2, 4, 7, 8, 1_000].map(size)).toEqual([2, 2, 3, 5, 9, 10, 10])
 })

@@ -40,17 +40,17 @@ const death = { reason: 'pod_failed', detail: 'OOMKilled' } as const
 const decided = (rows: SandboxRow[], pods: PodState[] | undefined, pool: WarmPod[] = []) =>
   planActions(rows, pods, now, 60, pool)
 
-test('the plan does nothing for a ready sandbox whose pod exists', () => {
+test('the reconciler does nothing for a ready sandbox whose pod exists', () => {
   expect(decided([row({})], [pod()])).toEqual([])
 })
 
-test('the plan ends a sandbox past its TTL, even if the cluster is unreachable', () => {
+test('the reconciler ends a sandbox past its TTL, even if the cluster is unreachable', () => {
   const end = [{ kind: 'end', sandboxId: 'sbx_1', reason: 'expired', detail: null }]
   expect(decided([row({ expires_at: ago(0) })], [pod()])).toEqual(end)
   expect(decided([row({ expires_at: ago(0) })], undefined)).toEqual(end)
 })
 
-test('the plan ends a sandbox whose start has timed out, and retries any other start that is not new', () => {
+test('the reconciler ends a sandbox whose start has timed out, and retries an unfinished start that is not new', () => {
   expect(decided([row({ created_at: ago(60), ready_at: null })], [])).toMatchObject([
     { kind: 'end', reason: 'start_failed' },
   ])
@@ -60,7 +60,7 @@ test('the plan ends a sandbox whose start has timed out, and retries any other s
   expect(decided([row({ created_at: ago(1), ready_at: null })], [])).toEqual([])
 })
 
-test('the plan ends a ready sandbox whose pod is gone, unless the cluster is unreachable', () => {
+test('the reconciler ends a ready sandbox whose pod is gone, unless the cluster is unreachable', () => {
   expect(decided([row({})], [])).toMatchObject([{ kind: 'end', reason: 'pod_failed', detail: 'Gone' }])
   expect(decided([row({})], undefined)).toEqual([])
 })
@@ -85,7 +85,7 @@ test('a sandbox with a missing pod is destroyed only if the pod is also missing 
   expect(omitFoundPods(planned, undefined)).toEqual([planned[3]])
 })
 
-test('the plan ends a sandbox whose pod died, and records why the pod died', () => {
+test('the reconciler ends a sandbox whose pod died, and records why the pod died', () => {
   expect(decided([row({})], [pod({ death })])).toEqual([{ kind: 'end', sandboxId: 'sbx_1', ...death }])
 })
 
@@ -107,7 +107,7 @@ test("a sandbox whose pod died long before the sandbox's expiry does not count a
   expect(end(1795, 'unused')).toEqual([{ kind: 'replace', sandboxId: 'sbx_1', missingPod: 'sbx-1' }])
 })
 
-test('the plan deletes the pod of a destroyed sandbox, and any pod without a row', () => {
+test('the reconciler deletes the pod of a destroyed sandbox, and any pod without a row', () => {
   const destroyed = row({ destroyed_at: ago(10), destroy_reason: 'requested' })
   expect(decided([destroyed], undefined)).toEqual([{ kind: 'delete', sandboxId: 'sbx_1' }])
   expect(decided([], [pod()])).toEqual([{ kind: 'delete stray', pod: pod() }])
@@ -118,7 +118,7 @@ const warmState = (changes: Partial<PodState> = {}) =>
 const claimed = (changes: Partial<SandboxRow> = {}) =>
   row({ pod_name: 'warm-1', pod_uid: 'w1', pod_since: ago(150), claim: 'unused', ...changes })
 
-test('the plan keeps a live warm pod, and discards a dead or missing warm pod', () => {
+test('the reconciler keeps a live warm pod, and discards a dead or missing warm pod', () => {
   expect(decided([], [warmState()], [warm()])).toEqual([])
   expect(decided([], [warmState({ death })], [warm()])).toEqual([{ kind: 'discard', pod: warm() }])
   expect(decided([], [], [warm()])).toEqual([{ kind: 'discard', pod: warm() }])
@@ -126,14 +126,14 @@ test('the plan keeps a live warm pod, and discards a dead or missing warm pod', 
   expect(decided([], [], [warm({ ready_at: null, uid: null })])).toEqual([])
 })
 
-test('the plan assigns an unassigned claimed pod, unless its assignment is in progress', () => {
+test('the reconciler assigns a claimed pod to its sandbox, unless an assignment is already in progress', () => {
   expect(decided([claimed()], [warmState()])).toEqual([{ kind: 'assign', sandboxId: 'sbx_1' }])
   expect(decided([claimed({ claim: 'used' })], [warmState()])).toMatchObject([{ kind: 'assign' }])
   expect(decided([claimed()], [warmState({ sandboxId: 'sbx_1' })])).toEqual([])
   expect(decided([claimed({ created_at: ago(4) })], [warmState()])).toEqual([])
 })
 
-test('the plan replaces a claimed pod that died before its first use', () => {
+test('the reconciler replaces a claimed pod that died before its first use', () => {
   const replace = [{ kind: 'replace', sandboxId: 'sbx_1', missingPod: 'warm-1' }]
   expect(decided([claimed()], [warmState({ death })])).toEqual(replace)
   expect(decided([claimed()], [])).toEqual(replace)

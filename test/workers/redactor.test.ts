@@ -89,7 +89,7 @@ const parts = fc.array(fc.oneof(letters, fc.constantFrom('c', 'ab', 'bbbb')), { 
 const picks = fc.array(fc.nat(5), { maxLength: 8 })
 const cuts = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 10 })
 
-test('the redactor replaces every byte of a value and no other bytes, no matter how the input is split into chunks', async () => {
+test('the redactor replaces exactly the bytes of secret values, however the input is split into chunks', async () => {
   await fc.assert(
     fc.asyncProperty(someSecrets, parts, picks, cuts, async (secrets, parts, picks, cuts) => {
       const all = Object.values(secrets)
@@ -102,7 +102,7 @@ test('the redactor replaces every byte of a value and no other bytes, no matter 
   )
 })
 
-test('the redactor holds back only bytes that could be the start of a value', async () => {
+test('the redactor holds back only bytes that could be the start of a secret value', async () => {
   const redactor = new Redactor(await buildPatterns({ A: 'xyzxyzxyz', B: 'longer than the other one' }))
   for (const text of ['hello\n', 'longer than the other two', 'zyx.', '$ ']) {
     expect(redactor.push(Buffer.from(text)).toString()).toBe(text)
@@ -121,7 +121,7 @@ test('the redactor returns output without secrets unchanged and does not copy it
   expect(redactor.push(chunk)).toBe(chunk)
 })
 
-test('the redactor quickly finds values that are expensive to match', async () => {
+test('the redactor quickly finds secret values that are expensive to match', async () => {
   // Without an automaton, each byte would be compared with 32 KiB.
   const secrets = Object.fromEntries(
     Array.from({ length: 15 }, (_, at) => [`S${at}`, `${'a'.repeat(32_000)}${String.fromCharCode(98 + at)}`]),
@@ -136,7 +136,7 @@ test('the redactor quickly finds values that are expensive to match', async () =
   expect(processorMs(pushing)).toBeLessThan(5_000)
 })
 
-test('the redactor stays fast on expensive values that arrive byte by byte', async () => {
+test('the redactor stays fast on expensive secret values that arrive byte by byte', async () => {
   // The whole text may become the long value, and contains the short values many times.
   const secrets = { A: 'abababab', B: 'babababa', C: `${'ab'.repeat(16_000)}x` }
   const redactor = new Redactor(await buildPatterns(secrets))

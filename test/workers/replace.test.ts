@@ -16,7 +16,7 @@ const replace = (content: string, old: string, other: string, replaceAll = false
   return { ...result, content: result.content.toString() }
 }
 
-test('replaces all occurrences in any text exactly as String.replaceAll does', () => {
+test('an edit replaces all occurrences in any text exactly as String.replaceAll does', () => {
   const few = fc.string({ unit: fc.constantFrom('a', 'b', 'ä') })
   fc.assert(
     fc.property(
@@ -33,7 +33,7 @@ test('replaces all occurrences in any text exactly as String.replaceAll does', (
   )
 })
 
-test('the error for several matches lists the line of each match, including overlapping matches', () => {
+test('the error for an edit with several matches lists the line of each match, including overlapping matches', () => {
   expect(() => replace('x\nab\n\nab ab', 'ab', '')).toThrow(
     expect.objectContaining({ code: 'edit_not_unique', members: { matches: 3, lines: [2, 4, 4] } }),
   )
@@ -42,7 +42,7 @@ test('the error for several matches lists the line of each match, including over
   )
 })
 
-test('LF in the search text matches any line ending', () => {
+test('LF in the search text of an edit matches any line ending', () => {
   expect(replace('a\r\nb\r\n', 'a\nb', 'c\nd').content).toBe('c\r\nd\r\n')
   expect(replace('a\r\nb\r\n', 'b', 'c\r\nd').content).toBe('a\r\nc\r\nd\r\n')
   expect(replace('a\r\nb\n', 'b\n', 'c\nd').content).toBe('a\r\nc\nd')
@@ -55,7 +55,7 @@ test('LF in the search text matches any line ending', () => {
   expect(replace('a\r\nb\n', 'a\r\nb', 'c\r\nd').content).toBe('c\r\nd\n')
 })
 
-test('the result of a replacement does not depend on the line endings', () => {
+test('the result of an edit does not depend on the line endings of the file', () => {
   const text = fc.array(fc.constantFrom('a', 'b', '\n', '\r\n'), { maxLength: 30 }).map((all) => all.join(''))
   const plain = (words: string) => words.replaceAll('\r\n', '\n')
   const old = fc
@@ -72,12 +72,12 @@ test('the result of a replacement does not depend on the line endings', () => {
   )
 })
 
-test('a match that differs only in its line endings is reported', () => {
+test('the error for an edit reports a match that differs only in its line endings', () => {
   expect(() => replace('a\nb\n', 'a\r\nb', '')).toThrow(/with other line endings/)
   expect(() => replace('a\nb\n', 'a\r\nc', '')).toThrow(/except for leading|does not occur in the file\.$/)
 })
 
-test('replacing any text takes limited time and memory', () => {
+test('an edit of any text takes limited time and memory', () => {
   const content = Buffer.alloc(4_000_000, 'a')
   const old = `b${'a'.repeat(1_000_000)}`
   const attempt = (replacement: Replacement) => () => finish(replaceExact(content, replacement))

@@ -20,7 +20,7 @@ describeOnBothInSoakAtOnce('a worker that resumes late', (driver) => {
   })
   afterAll(() => world?.[Symbol.asyncDispose]())
 
-  test('a resumed worker does not delete a warm pod that has been claimed in the meantime', async () => {
+  test('a worker that resumes after a freeze does not delete a warm pod that has since been claimed', async () => {
     const pool = { WARM_POOL_SIZE: '1' }
     await world.startApi(pool)
     const alice = await world.account()
@@ -45,7 +45,7 @@ describeOnBothInSoakAtOnce('a worker that resumes late', (driver) => {
 
   // Only Kubernetes rejects a late start.
   test.skipIf(driver === 'local')(
-    'a resumed worker does not end a running sandbox whose start it considers failed',
+    'a worker that resumes after a freeze does not end a running sandbox whose start it considers failed',
     async () => {
       if (world.apis.length === 0) await world.startApi()
       const alice = await world.account()

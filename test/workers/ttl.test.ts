@@ -20,7 +20,7 @@ describeOnBothDriversAtOnce('the TTL of a sandbox', (driver) => {
     const letTimeBeUp = (sandboxId: string) =>
       world.db.query('update sandbox set expires_at = sandlot_now() where id = ?', [sandboxId])
 
-    test('the delayed job ends a sandbox when its TTL expires, even without the reconciler', async () => {
+    test('the delayed `expire` job ends a sandbox when its TTL expires, even without the reconciler', async () => {
       const sandboxId = await create(world)
       const queue = new Queue(queueName, { connection: world.redis as never, prefix: queuePrefix })
       const job = (await queue.getDelayed()).find(({ data }) => data.sandboxId === sandboxId)!
@@ -32,7 +32,7 @@ describeOnBothDriversAtOnce('the TTL of a sandbox', (driver) => {
       await expectExpired(world, sandboxId)
     })
 
-    test('the reconciler ends a sandbox when its TTL expires if the delayed job is lost', async () => {
+    test('the reconciler ends a sandbox when its TTL expires if the delayed `expire` job is lost', async () => {
       await world.startWorker(sweeping)
       const sandboxId = await create(world)
       await world.redis.flushall()

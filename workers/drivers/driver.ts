@@ -1,6 +1,6 @@
 /**
- * The interface of the Kubernetes driver and the local driver. Code outside the two drivers' folders must not
- * depend on which driver is in use.
+ * The interface of the two drivers, which run pods on Kubernetes or, with bubblewrap, on this machine. Code
+ * outside the drivers' folders must not depend on which driver is in use.
  */
 import type { Duplex, Readable, Writable } from 'node:stream'
 import type { LivenessTimeouts } from '../../shared/platform/liveness-timeouts.ts'
@@ -40,7 +40,7 @@ export interface Driver {
   fingerprint(request: Pick<PodRequest, 'image' | 'deadlineSeconds'>): string
 
   /**
-   * Assigns a warm pod to a sandbox and lowers the pod's deadline. Idempotent.
+   * Assigns a warm pod, which was created in advance, to a sandbox and lowers the pod's deadline. Idempotent.
    * @param to.deadlineSeconds seconds from the pod's start; must not exceed the value passed to `create`
    */
   assign(pod: PodName, to: { sandboxId: string; deadlineSeconds: number }): Promise<void>
@@ -71,8 +71,8 @@ export interface Driver {
    * Starts a process as the leader of its own process group. The argv can appear in the cluster's URLs and
    * logs, so it must not contain client data.
    *
-   * If the local driver's agent dies before it responds, the process might be started twice. The first of the
-   * two processes then reads EOF from its stdin.
+   * The local driver uses an agent in the sandbox. If the agent dies before it responds, the process might be
+   * started twice. The first of the two processes then reads EOF from its stdin.
    * @throws {PodExhausted} if the pod has exhausted a resource that the process needs
    * @throws {DriverUnavailable} also if the pod does not support terminals
    */

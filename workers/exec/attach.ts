@@ -42,8 +42,8 @@ export async function attach(worker: ExecContext, args: OneExec): Promise<Opened
 /** Maximum pending stdin per socket, in bytes. Above it, the socket is paused. */
 const maxWaiting = 8 * 1024 * 1024
 /**
- * Part of the account's memory budget that buffered stdin may not use. It stays free for other requests, such
- * as one that gets the command to read its stdin and so empties the buffer.
+ * Part of the account's memory budget that pending stdin must leave free for other requests. If stdin used
+ * the entire budget, even a request that makes the command read its stdin would be rejected.
  */
 const headroom = 256 * 1024
 
@@ -118,8 +118,8 @@ function feedStdin(command: Command, socket: WebSocket, held: Reservation) {
 }
 
 /**
- * Returns a function that runs control messages one at a time. If several messages of one kind are pending,
- * runs only the latest.
+ * Returns a function that handles `resize` and `signal` messages one at a time. If several messages of the
+ * same kind are pending, only the latest is handled.
  */
 function controlQueue() {
   const limit = limitByKey()

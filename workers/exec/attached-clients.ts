@@ -26,9 +26,7 @@ export class AttachedClients {
   private readonly grace: Grace
   /** Number of clients, including disconnected clients whose grace period is not over. */
   private count = 0
-  /**
-   * Readers whose clients have disconnected but may still reconnect. Their unread output blocks the command.
-   */
+  /** Readers whose clients have disconnected but may reconnect. Their unread output blocks the command. */
   private readonly absent = new Set<Reader>()
 
   constructor(command: Awaited, grace: Grace) {
@@ -37,8 +35,8 @@ export class AttachedClients {
   }
 
   /**
-   * Adds a reader of the command's output. If `from` is given, removes the reader of the client's broken
-   * connection.
+   * Adds a reader of the command's output. A client that reconnects passes the offset up to which it has
+   * received output as `from`, and the reader of its broken connection is removed.
    */
   attach(from?: OutputOffset): Reader {
     this.arrive()
@@ -74,7 +72,7 @@ export class AttachedClients {
     this.count++
   }
 
-  /** Removes a client when its grace period is over or the command ends, and then calls `forget`. */
+  /** Removes a client after its grace period or when the command ends. `forget` removes its reader. */
   leave(forget: () => void = () => {}): void {
     const onGraceOver = () => {
       this.count--
@@ -94,8 +92,8 @@ export class AttachedClients {
   }
 
   /**
-   * Returns the disconnected reader whose offset is closest to the given offset, but not smaller. It may be
-   * larger, because the last bytes sent to a client may not have arrived.
+   * Finds the former reader of a client that reconnects at an offset: the disconnected reader that is the
+   * fewest bytes ahead. It can be ahead, because the last bytes sent to the client may not have arrived.
    */
   private findFormer({ stdout, stderr }: OutputOffset): Reader | undefined {
     const ahead = ({ offset }: Reader) => offset.stdout - stdout + offset.stderr - stderr

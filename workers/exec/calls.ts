@@ -62,12 +62,12 @@ function startGrace(command: Command): void {
 
 /** Delay before a reset is retried, because killed processes take some time to exit. */
 const retryMs = 100
-/** How long a reset is retried. A fork bomb keeps the node busy, so the test command may start late. */
+/** How long a reset is retried. After a fork bomb, the node may be too busy to run `true` in time. */
 const retryBudgetMs = 15_000
 
 /**
- * Kills all processes in a sandbox. Then runs `true` there to check that commands work again, because the
- * sandbox's own report is not trusted.
+ * Kills all processes in a sandbox, then runs `true` there to check that commands work again. The report of
+ * the kill script is not sufficient, because it comes from the sandbox and is not trusted.
  */
 export const resetSandbox: CallHandler<'resetSandbox', ExecContext> = async (args, worker, { signal }) => {
   const { sandbox } = await enter(worker, args)

@@ -78,8 +78,8 @@ export class Command {
   private cause: ExitStatus | undefined
 
   /**
-   * @param record stores the exit status. If another process has already stored a different status, which
-   *   clients may have received, resolves with the stored status
+   * @param record stores the exit status. Resolves with the status in the row if another process has already
+   *   stored a different one, which clients may have received
    */
   constructor(
     facts: CommandFacts,

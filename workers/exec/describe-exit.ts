@@ -7,8 +7,8 @@ import type { ExecContext } from './context.ts'
 import { killOrphans } from './orphans.ts'
 
 /**
- * Maximum delay before a command is reported as `lost`. The delay leaves time to kill its remaining
- * processes, or to update the sandbox's row if the pod died.
+ * Maximum delay before a command is reported as `lost`, during which its remaining processes are killed. If
+ * the pod died, the sandbox's row may be updated in this time; its destroy reason is then reported instead.
  */
 const killWaitMs = 3_000
 

@@ -84,7 +84,8 @@ async function killOrphan({ db, driver, log, metrics }: OrphansContext, orphan: 
 }
 
 /**
- * Kills an orphan's processes. If no pid was recorded, only the shell that waits in a terminal can exist.
+ * Kills an orphan's processes. An orphan without a recorded pid never started, so at most the shell that was
+ * to run it in a terminal exists.
  * @returns false if processes may still be running
  */
 async function killProcesses(driver: Driver, { id, pid, ...orphan }: Orphan): Promise<boolean> {

@@ -20,11 +20,11 @@ const other = { stdout: 'stderr', stderr: 'stdout' } as const
 export class Block {
   /** Offset of each stream at the start of the block. */
   readonly at: Record<StreamName, number>
-  /** Overhead of all earlier blocks, in bytes. */
+  /** Bytes used to record the stream switches in all earlier blocks. */
   readonly overheadBefore: number
   private readonly content = new GrowingBuffer(blockBytes)
   private first: StreamName = 'stdout'
-  /** Positions at which the output switches streams. The first switch is away from `first`. */
+  /** Positions at which the output switches streams. Before the first switch, it belongs to `first`. */
   private switches = new Uint16Array(0)
   private switchCount = 0
   isFull = false

@@ -22,7 +22,7 @@ export class OutputLog {
   /** Size of all output, including dropped output. */
   total: OutputOffset = { stdout: 0, stderr: 0 }
   private blocks: Block[] = []
-  /** Overhead of all blocks, in bytes, including dropped blocks. */
+  /** Bytes used to record the stream switches in all blocks, including dropped blocks. */
   private overhead = 0
   private readonly readers = new Set<Reader>()
   private readonly wakers = new Set<() => void>()
@@ -140,7 +140,7 @@ export class OutputLog {
     return [...this.readers].filter(({ isAbsent }) => !isAbsent).length
   }
 
-  /** Unread bytes of the slowest reader, including overhead. */
+  /** Unread bytes of the slowest reader, including the bytes that record stream switches. */
   private unread(): number {
     let max = 0
     for (const { offset } of this.readers) {
@@ -187,8 +187,8 @@ export class OutputLog {
   }
 
   /**
-   * Returns the index of the block that contains the byte after the first `before` bytes, or the number of
-   * blocks if that byte has not arrived yet.
+   * Returns the index of the block that contains the byte after the first `before` bytes of both streams
+   * together, or the number of blocks if that byte has not arrived yet.
    */
   private indexOf(before: number): number {
     const { blocks } = this
@@ -198,10 +198,7 @@ export class OutputLog {
 
 export class Reader {
   offset: OutputOffset
-  /**
-   * Whether the reader's client has disconnected. During the grace period, unread output still blocks the
-   * command.
-   */
+  /** Whether the client has disconnected. Until its grace period ends, unread output blocks the command. */
   isAbsent = false
   hasDisconnected = false
   private readonly log: OutputLog

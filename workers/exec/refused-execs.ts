@@ -12,8 +12,8 @@ import { unavailable } from '../../shared/platform/problem.ts'
 
 const retryMs = 1_000
 /**
- * How long a refused command is remembered after its row is deleted. A process that read the row earlier
- * might still request the command.
+ * How long a refused command is remembered after its row is deleted. A process that read the row earlier may
+ * still request the command, and should receive `unavailable` instead of `exec_not_found`.
  */
 const rememberMs = 60_000
 

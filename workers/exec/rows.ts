@@ -28,8 +28,8 @@ export interface ExistingExec {
 }
 
 /**
- * Inserts a command's row. If the insert fails, deletes the row in case it was committed; PostgreSQL ignores
- * an insert that arrives after its deadline.
+ * Inserts a command's row. After an error, the insert may have been committed or may still be running, so the
+ * row is deleted repeatedly until the deadline after which PostgreSQL ignores the insert.
  * @returns the existing command with the same Idempotency-Key, or undefined if there is none
  * @throws {Problem} `unavailable` if the command was already reported as lost, or the insert took too long
  */

@@ -22,7 +22,7 @@ export class RequestStdin {
   private readonly reservation: Reservation
   private bytes: Buffer | undefined
 
-  /** @param held the request's reservation, from which the bytes are moved to a separate one */
+  /** @param held the request's reservation; the memory for stdin is moved from it to a new reservation */
   constructor(held: Reservation, bytes: Buffer) {
     this.bytes = bytes
     this.reservation = held.move('stdin', bytes.length)
@@ -81,7 +81,7 @@ function feed(command: Command, stdin: RequestStdin | undefined, eof: boolean): 
 const mebibyte = 1024 * 1024
 /** Output rate limit per account, in bytes, so that one account cannot use up the worker's CPU. */
 const outputRate = new TokenBuckets({ perSecond: 64 * mebibyte, burst: 4 * mebibyte })
-/** Fixed cost of an output chunk toward the rate limit, in addition to its size. */
+/** Bytes added to the size of each chunk in the rate limit, because even a small chunk costs CPU time. */
 const chunkCost = 16 * 1024
 /** Additional cost of each output byte per reader, for encoding, sending, and forwarding by the API. */
 const readerCost = 3
@@ -155,10 +155,7 @@ export async function runInTerminal(
   return { processes: () => processes, ended }
 }
 
-/**
- * Opens a command's terminal. This is a separate function, so that no closure keeps the shell command and its
- * environment in memory.
- */
+/** Opens a terminal. This is a separate function, so that no closure keeps `shellCommand` in memory. */
 const open = (
   worker: ExecContext,
   sandbox: SandboxRow,

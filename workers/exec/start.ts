@@ -41,7 +41,7 @@ export async function startCommand(worker: ExecContext, args: StartExec, wire: C
   }
 }
 
-/** @param memory reservation for the automaton that finds secrets in the output */
+/** @param memory reservation for the search structure (automaton) that finds secrets in the output */
 async function startInside(
   worker: ExecContext,
   args: StartExec,
@@ -75,9 +75,7 @@ async function startInside(
   return command
 }
 
-/**
- * Creates a command. Its callback lives as long as the command, so the callback must not capture the request.
- */
+/** Creates a command. The callback, which stores its exit status, must not keep the request in memory. */
 const makeCommand = (worker: ExecContext, facts: CommandFacts, requestId: string) =>
   new Command(facts, async (ended, end) => {
     worker.reach('end: the command has ended, its exit status is not recorded')
@@ -108,7 +106,7 @@ interface Start extends Pick<Wire, 'isAwaited'> {
   args: StartExec
   sandbox: SandboxRow
   command: Command
-  /** The slot whose pid is stored in the row, or undefined for a terminal. */
+  /** The slot opened for the command, or undefined if the command runs in a terminal. */
   slot: Slot | undefined
   values: Secrets
   patterns: SecretPatterns | undefined

@@ -80,8 +80,8 @@ export const moveFile = limitPerSandbox<'moveFile'>(async (args, worker, { signa
 })
 
 /**
- * Removes a path, or prints `x` if nothing exists there. Directories are removed without holding the lock,
- * because this can be slow.
+ * Removes a path, or prints `x` if nothing exists there. A file is removed under the sandbox's write lock
+ * (place.ts), but a directory without it, because removing a directory can take long.
  */
 const removeScript = `${probes}${writing}${moving}
 f=$1 recursive=$2 missing_ok=$3

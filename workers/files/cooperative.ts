@@ -6,8 +6,8 @@ import { performance } from 'node:perf_hooks'
 import { append, type RoundRobinQueue, takeFirst } from '../../shared/lib/round-robin-queue.ts'
 
 /**
- * Length of a slice. A command takes about ten event-loop iterations, each of which may have to wait for a
- * slice.
+ * Length of a slice. Longer slices would delay commands, because a command takes about ten event-loop
+ * iterations and may have to wait for a slice in each of them.
  */
 const sliceMs = 3
 

@@ -10,9 +10,9 @@ export interface FoundEntry {
 }
 
 /**
- * Returns a format for `stat`, and a function that splits a printed record into fields. The first field is
- * `MODE_HEX SIZE SECONDS UID GID DATE TIME ZONE` followed by `more`. The others are the owner, the group, the
- * path, and the path with a symlink's target.
+ * Returns a format for `stat`, and a function that splits each record printed in this format into five
+ * fields: `MODE_HEX SIZE SECONDS UID GID DATE TIME ZONE`, the owner, the group, the path, and the path with a
+ * symlink's target. `more` contains format sequences to append to the first field.
  */
 export function entryFormat(more = '') {
   const sentinel = randomBytes(16).toString('hex')

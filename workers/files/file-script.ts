@@ -13,7 +13,7 @@ import type { Path } from '../shell/script.ts'
 import type { CommandIo } from '../shell/slot.ts'
 
 const timeoutMs = 60_000
-/** Timeout for a script whose input or output is streamed. No sandbox lives longer. */
+/** Timeout for a script whose input or output is streamed: the maximum lifetime of a sandbox. */
 export const streamMs = 24 * 60 * 60 * 1000
 /** Maximum size of a script's error messages. */
 const messageBytes = 64 * 1024
@@ -74,8 +74,8 @@ export const exits = Object.fromEntries(exitNames.map((name, index) => [name, fi
 >
 
 /**
- * Shell functions that exit with one of {@link exits}. A client's command may create or remove the file at
- * any time, so each status depends on a single check.
+ * Shell functions. Most of them test a path and exit with one of {@link exits} if it is unsuitable. No status
+ * should follow from two checks, because a client's command may create or remove the file between them.
  */
 export const probes = `
 missing() {
@@ -137,7 +137,11 @@ const problemOfMessage: [RegExp, ErrorCode, string][] = [
     'permission_denied',
     'The kernel does not allow reading this file. It may be a special file, such as /proc/self/mem.',
   ],
-  [/No space left|Disk quota exceeded/i, 'disk_full', "The sandbox's disk is full; nothing was written."],
+  [
+    /No space left|Disk quota exceeded/i,
+    'disk_full',
+    "The sandbox's disk is full; nothing was written. Delete files, then try again.",
+  ],
   [
     /Text file busy/i,
     'permission_denied',
@@ -146,7 +150,7 @@ const problemOfMessage: [RegExp, ErrorCode, string][] = [
   [
     /Permission denied|Operation not permitted/i,
     'permission_denied',
-    "The sandbox's user does not have permission to perform this file operation.",
+    "The sandbox's user does not have permission for this operation. Check the owner and mode of the path.",
   ],
   [/Not a directory|File exists/i, 'file_exists', 'A component of the path is a file, not a directory.'],
 ]
@@ -211,7 +215,10 @@ export async function runFileScript(
   if (script.enough?.aborted) return 'cut'
   if (output.tooMuch.aborted) {
     if (script.enough) return 'cut'
-    throw new Problem('invalid_request', "The image's tools printed more output than expected.")
+    throw new Problem(
+      'invalid_request',
+      "The image's tools printed more output than expected. Use an image with standard tools.",
+    )
   }
   if (script.enough && end.kind === 'timed_out') return 'timed_out'
   if (end.kind === 'exited' && end.code === 0) return 'whole'

@@ -16,7 +16,7 @@ const timeoutMs = 30_000
  * names that are filtered out.
  */
 const maxBytes = 64 * 1024 * 1024
-/** Bytes reserved for the line number before a line's text. */
+/** Bytes added to the maximum length of a matching line for its line number, which `grep` prints first. */
 const numberBytes = 20
 
 /**
@@ -45,7 +45,8 @@ done
 `
 
 /**
- * Searches a path. Results are sorted by the bytes of their paths, so that the search can stop at the limit.
+ * Searches a path. Files are sorted by the bytes of their paths before they are searched, so that a search
+ * that stops at the limit always returns the first matches.
  */
 const script = `${probes}
 f=$1 each=$2 flags=$3 pattern=$4 most=$5 bytes=$6; shift 6

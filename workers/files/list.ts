@@ -20,7 +20,7 @@ import { limitPerSandbox } from './sandbox-concurrency.ts'
 
 /** Time limit for a listing. If it is exceeded, the list is truncated. */
 export const timeoutMs = 30_000
-/** Maximum output of a listing script. The rest is truncated. */
+/** Maximum output of a listing script. If it is exceeded, the list is truncated. */
 const maxBytes = 64 * 1024 * 1024
 
 /**

@@ -22,7 +22,7 @@ const maxLockAttempts = 600
  * `flock`, the lock is a symlink to the shell's command line in `/proc`, which shows whether that shell is
  * still running. Some versions of `flock` have no timeout option, so the script polls.
  * The client's commands do not acquire the lock, so they may create, remove or replace a file between any two
- * lines. Each refusal therefore depends on a single check (`test/workers/file-steps.test.ts`).
+ * lines of a script. No error should therefore follow from two checks (`test/workers/file-steps.test.ts`).
  */
 export const writing = `
 follow() {
@@ -143,8 +143,8 @@ write_through() {
 `
 
 /**
- * Writes a file from stdin. Streamed content ends with its SHA-256 hash, so that truncation is detected.
- * Pipes and devices are written to directly, unless a condition requires a regular file.
+ * Writes a file from stdin. Streamed content ends with its SHA-256 hash, so that truncation is detected. A
+ * pipe or device receives the content, unless the request has a precondition or does not allow overwriting.
  */
 export const writeScript = `${probes}${writing}
 wanted=$2 overwrite=$3 match=$4 whole=$5

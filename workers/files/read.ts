@@ -88,14 +88,13 @@ async function patternsFor(
   return await buildPatterns(secrets, { byLine: from > 1 || count !== 'all' })
 }
 
-/** Decodes a file's content. Returns undefined if it is not valid UTF-8 or contains a NUL. */
 function asText(bytes: Buffer): string | undefined {
   return isUtf8(bytes) && !bytes.includes(0) ? bytes.toString() : undefined
 }
 
 /**
- * Maximum size of a file that is always hashed. A larger file is hashed only if a condition requires its
- * hash.
+ * Maximum size of a file whose hash (the ETag) is always computed. For a larger file, it is computed only if
+ * the request is a HEAD request or has a conditional header.
  */
 const taggedBytes = 1024 * 1024
 

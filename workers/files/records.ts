@@ -64,8 +64,8 @@ export function readRecords(accountId: string, reader: RecordReader): (chunk: Bu
 }
 
 /**
- * Limits the number of items in a response and the size of their JSON.
- * @returns `add`, which appends an item to its list, or aborts `enough` at a limit
+ * Limits the number of items in each list of a response, and the size of all items as JSON.
+ * @returns `add`, which appends an item to a list, and `enough`, which aborts when an item exceeds a limit
  */
 export function limitItems() {
   const enough = new AbortController()

@@ -98,7 +98,7 @@ interface Match {
  * Calls `onMatch` for each match. Includes overlapping matches, because they make an edit ambiguous. Uses the
  * Knuth-Morris-Pratt algorithm, because `Buffer.indexOf` is not linear.
  * @param isExact false if an LF in the needle also matches CR LF
- * @param onMatch returns the number of bytes that it processed
+ * @param onMatch returns the number of bytes that it copied, so that copying also leads to pauses
  */
 function* eachMatch(
   content: Buffer,
@@ -113,10 +113,8 @@ function* eachMatch(
   let newlines = 0
   for (const byte of needle) if (byte === newline) newlines++
   let [matched, line, work] = [0, 1, 0]
-  /**
-   * Number of bytes, excluding ignored CRs, up to `at` and up to the end of the most recent match with a
-   * `start`.
-   */
+  // `passed` counts the bytes up to `at`, except ignored CRs. `apartFrom` is its value at the end of the most
+  // recent match with a `start`.
   let [passed, apartFrom] = [0, 0]
   for (let at = 0; at < content.length; at++) {
     if (++work >= stride) {
@@ -208,9 +206,9 @@ const isBareNewline = (text: Buffer, at: number): boolean =>
   text[at] === newline && text[at - 1] !== carriageReturn
 
 /**
- * Returns a function that chooses the line endings of replacements. Call it for each match in `content`, in
- * order of `start`. It returns another function, which is called for each line ending of that replacement and
- * returns true for CR LF.
+ * Chooses the line endings of replacements. The returned function must be called for each match in `content`,
+ * in order of `start`. For every match, it returns a function that must be called for each LF of the
+ * replacement, and returns true if this LF should become CR LF.
  */
 function makeEndings(content: Buffer): (start: number, end: number) => () => boolean {
   let following = content.indexOf(newline)

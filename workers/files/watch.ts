@@ -22,17 +22,17 @@ import { readRecords } from './records.ts'
 const intervalMs = 250
 /** Minimum pause after a listing, as a multiple of the time that the listing took. */
 const pauseFactor = 3
-/** Maximum output of the script per listing. Every path occurs twice in a listing, next to delimiters. */
+/** Maximum output per listing. It exceeds the limit for names and times, because paths are printed twice. */
 const maxListingBytes = 4 * limits.listed.bytes
 /** Memory overhead of an entry, in addition to its name and times. */
 const entryOverheadBytes = 100
 
 /**
- * Lists the path once, and again for each line on stdin. Prints the entries only if their checksum has
- * changed, then a record `listed` or `same`.
- * The entries are read once for the checksum and once for printing. An entry that changes in between is
- * printed and also makes the next checksum differ. In a directory that exceeds the limits, `head` stops
- * `find`. Temporary files of writes (place.ts) are skipped.
+ * Lists the path once, and again for each line on stdin. If the checksum of the entries has changed, prints
+ * the entries and a record `listed`, otherwise only a record `same`.
+ * The entries are read twice, for the checksum and for printing. If an entry changes in between, its new
+ * state is printed, and the next checksum differs as well. `head` stops `find` in a directory that exceeds
+ * the limits. Temporary files of writes (place.ts) are skipped.
  */
 const watchScript = `${probes}
 f=$1 format=$2 depth=$3 end=$4 last=none
@@ -103,8 +103,8 @@ async function explain(worker: SandboxContext, args: WatchArgs, error: unknown):
 type WatchArgs = Streams['watchFiles']['args']
 
 /**
- * A listing of the watched path: the attributes of each entry as one string, by path. Each character is one
- * byte.
+ * A listing of the watched path: the attributes of each entry as one string, by path. The strings are decoded
+ * as Latin-1, in which each byte is one character, because paths may be invalid UTF-8.
  */
 interface Listing {
   attributes: Map<string, string>

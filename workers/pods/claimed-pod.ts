@@ -1,6 +1,6 @@
 /**
- * Assigns claimed pods to sandboxes. A claimed pod that dies before its first use is replaced, because the
- * pod contains no data.
+ * Assigns claimed pods to sandboxes. A claimed pod is a warm pod that a create request has taken for its
+ * sandbox. If it dies before its first command, it is replaced, because it contains no data.
  */
 import { limits } from '../../shared/contract/limits.ts'
 import { dropWarmPod, markAssigned, markUsed } from '../../shared/data/sandbox-writes.ts'
@@ -54,7 +54,7 @@ export async function beginUse(worker: PodsContext, sandbox: SandboxRow, slot: S
   throw new PodGone('The sandbox now has a different pod.')
 }
 
-/** Replaces a sandbox's dead pod. Returns false if a command has run in it, or it was already replaced. */
+/** Replaces a dead claimed pod. Returns false if a command has run in the pod, or it was already replaced. */
 export async function replacePod(worker: PodsContext, sandbox: SandboxRow): Promise<boolean> {
   const { db, log, redis, reach } = worker
   const dead = podOf(sandbox)

@@ -7,7 +7,7 @@ import { openSlot, type Slot } from '../shell/slot.ts'
 import type { PodsContext } from './context.ts'
 import { removePod } from './remove-pod.ts'
 
-/** Creates the pod of a sandbox, unless it is ready or destroyed. Can safely run twice or concurrently. */
+/** Creates the pod of a sandbox that is neither ready nor destroyed. Can safely run twice or concurrently. */
 export async function createPod(worker: PodsContext, sandboxId: string): Promise<void> {
   const { db, driver, reach } = worker
   const sandbox = await findSandbox(db, sandboxId)
@@ -38,7 +38,7 @@ export async function createPod(worker: PodsContext, sandboxId: string): Promise
 
 /**
  * Waits until commands can run in the pod. If the driver starts processes slowly, checks this by opening the
- * pod's first slot, and returns the slot.
+ * pod's first slot, which is a shell that waits for a command, and returns the slot.
  */
 export async function awaitFirstSlot(
   driver: Driver,

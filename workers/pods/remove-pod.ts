@@ -3,11 +3,11 @@ import type { PodName } from '../drivers/driver.ts'
 import type { PodsContext } from './context.ts'
 
 /**
- * Deletes a pod unless it has an owner. The caller may have been frozen, so the owner is checked immediately
- * before the deletion.
+ * Deletes a pod unless the warm pool or an active sandbox owns it. Checks this immediately before the
+ * deletion, because this process may have been frozen since the caller's decision.
  *
- * A pod without an owner never gets one again: each name is used only once, and passes from the pool to a
- * sandbox in one transaction.
+ * A pod without an owner never gets one again: each pod name is used only once, and a claim moves the pod
+ * from the pool to a sandbox in one transaction.
  * @param pod if it has no `uid`, any pod with its name is deleted
  */
 export async function removePod(

@@ -1,6 +1,6 @@
 /**
- * Decides which warm pods to create and delete. One worker at a time adds and removes the pods' rows, and
- * `index.ts` then creates and deletes the pods.
+ * Decides which warm pods to create in advance and which to delete. One worker at a time adds and removes
+ * their rows in the database, and `index.ts` then creates and deletes the pods.
  */
 import { readClock } from '../../shared/data/clock.ts'
 import type { Queries } from '../../shared/data/database.ts'
@@ -114,8 +114,8 @@ function reportSizes(
 }
 
 /**
- * Measures the time since the last claim. A pod that was ready in the previous read and is now missing must
- * have been claimed.
+ * Measures the time since a sandbox last claimed a warm pod. A ready pod has been claimed if its row is gone
+ * at the next read, unless `forget` was called because the pool itself removed the row.
  */
 function makeClaims() {
   let ready = new Set<string>()

@@ -1,8 +1,8 @@
 /**
- * Sizes each pool by demand, which is the number of creates in the busiest 10 seconds of the last 15 minutes.
+ * Sizes each pool by demand: sandboxes created in the busiest 10 seconds of the last 15 minutes.
  *
- * `bench/pool-simulation.ts` compares pool sizes on a day with 3,355 creates. A pool of size `1..16` serves
- * all of them with 79 pod-hours, whereas a pool with a fixed size of 4 needs 96 pod-hours.
+ * `bench/pool-simulation.ts` compares pool sizes on a simulated day with 3,355 new sandboxes. A pool of size
+ * `1..16` serves all of them with 79 pod-hours, whereas a pool with a fixed size of 4 needs 96 pod-hours.
  */
 import { encodeTime } from 'ulid'
 import type { Queries } from '../../shared/data/database.ts'

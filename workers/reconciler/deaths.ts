@@ -9,7 +9,7 @@ import type { PodsContext } from '../pods/context.ts'
 import { finishEnd } from '../pods/end-sandbox.ts'
 import { discardWarmPod } from '../pool/make.ts'
 
-/** Ends the sandbox of each pod that dies. If the watch misses a death, the reconciler finds it. */
+/** Ends the sandbox of a dead pod, or replaces the pod. The reconciler finds deaths that the watch misses. */
 export function watchDeaths(worker: PodsContext): void {
   worker.driver.watch(async (pod) => {
     try {
@@ -32,14 +32,14 @@ export function watchDeaths(worker: PodsContext): void {
 }
 
 /**
- * How much earlier than `expires_at` a pod may reach its deadline by PostgreSQL's clock, because the node's
- * clock may differ.
+ * Allowed difference between a node's clock, which decides when a pod reaches its deadline, and PostgreSQL's
+ * clock, which `expires_at` refers to.
  */
 const maxClockSkewMs = 5_000
 
 /**
- * Returns why a sandbox is destroyed when its pod has died. Sandlot never sets a pod's deadline before
- * `expires_at`. If Kubernetes ends a pod for its deadline well before `expires_at`, the pod counts as failed.
+ * Returns why a sandbox is destroyed when its pod has died. A pod that reached its deadline well before
+ * `expires_at` counts as failed, because Sandlot never sets an earlier deadline than `expires_at`.
  */
 export function destroyReasonOf(
   { reason, detail }: PodDeath,

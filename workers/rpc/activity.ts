@@ -1,6 +1,6 @@
 /**
- * Records the sandboxes that this worker's requests and connections are using, so that the reconciler does
- * not destroy them as idle. The start of each use has already been recorded (`enter`).
+ * Regularly records the sandboxes that this worker's requests and connections are using, so that the
+ * reconciler does not destroy them as idle. The start of each use is recorded by `enter` (sandbox/enter.ts).
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Queries } from '../../shared/data/database.ts'
@@ -10,7 +10,7 @@ import { OpenCounts } from '../../shared/lib/open-counts.ts'
 import type { Context } from '../../shared/platform/context.ts'
 
 const retryMs = 1_000
-/** Time after a PostgreSQL outage by which all workers have recorded the sandboxes that they are using. */
+/** Time that all workers need after a PostgreSQL outage to record the sandboxes that they are using. */
 const steadyMs = 20_000
 
 export class Activity {
@@ -38,7 +38,7 @@ export class Activity {
     }
   }
 
-  /** Whether the recorded activity of all sandboxes is up to date, as far as this worker can know. */
+  /** Whether this worker has recorded activity for `steadyMs`, so that all others should have done so too. */
   get isSteady(): boolean {
     return this.recordedSince !== undefined && this.now() - this.recordedSince >= steadyMs
   }

@@ -20,7 +20,7 @@ export interface Wire {
   response: ServerResponse
   signal: AbortSignal
   isAwaited: IsAwaited
-  /** Aborts when the worker starts to drain. A call that would not end by itself must then end. */
+  /** Aborts when the worker starts to drain. A call of unlimited duration, such as a watch, must then end. */
   draining: AbortSignal
   /** Memory reserved for the request body and for a stream's buffers, until the response has been sent. */
   held: Reservation

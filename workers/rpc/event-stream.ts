@@ -9,7 +9,7 @@ export const eventHeaders = {
 
 const keepAliveMs = 10_000
 export const comment = ':\n\n'
-/** Length at which a batch of events is written; about the length of the largest item in an output log. */
+/** Number of characters after which a batch of events is written, about that of the largest output item. */
 export const maxBatchLength = 32 * 1024
 
 /** Writes a comment every 10 s to keep the connection open. @returns a function that stops the comments */

@@ -16,7 +16,7 @@ export const isAttachment = ({ url }: IncomingMessage): boolean => url === attac
 
 const maxFragments = 8
 const maxBufferedReads = 256
-/** Maximum read from a TLS socket. Each fragment of a message can keep an entire read in memory. */
+/** Maximum bytes per read of a TLS socket. A buffered message fragment can keep an entire read in memory. */
 const readBytes = 16 * 1024
 /** Memory that a read takes up in addition to its content. */
 const readOverheadBytes = 512

@@ -1,6 +1,6 @@
 /**
- * Finds many values in a single pass and in linear time, unlike `Buffer.indexOf` (`bench/redact.ts`).
- * Where a value may begin, the search goes byte by byte (Aho-Corasick algorithm). Elsewhere, it skips
+ * Finds many secret values in a single pass and in linear time, unlike `Buffer.indexOf` (`bench/redact.ts`).
+ * Where a value may begin, the search examines every byte (Aho-Corasick algorithm). Elsewhere, it skips
  * positions at which no value can begin (Wu-Manber algorithm).
  */
 import { setImmediate } from 'node:timers/promises'
@@ -12,7 +12,7 @@ export async function buildAutomaton(values: readonly Uint8Array[]) {
   const size = values.reduce((sum, { length }) => sum + length, 1)
   const label = new Uint8Array(size)
   const depth = new Int32Array(size)
-  /** First child of each state; `sibling` has the next child of the same parent. */
+  /** First child of each state in the trie; `sibling` has the next child of the same parent. */
   const child = new Int32Array(size)
   const sibling = new Int32Array(size)
   /** All children except the first of each state, by `parent * 256 + byte`. */
@@ -97,20 +97,21 @@ export async function buildAutomaton(values: readonly Uint8Array[]) {
 
 export type Automaton = Awaited<ReturnType<typeof buildAutomaton>>
 
-/** Maximum size of the search window in bytes. The longest skip is one byte less than the window. */
+/** Maximum size of the window of {@link makeSkipTable} in bytes. The longest skip is one byte less. */
 const maxPrefix = 64
 
 /**
- * Returns the table index of the two bytes that end at `last`. Seven bits of each distinguish all ASCII
- * characters.
+ * Returns the index in the skip table for the two bytes that end at `last`. Only seven bits of each byte are
+ * used, which is enough to distinguish all ASCII characters.
  */
 const pairAt = (bytes: Uint8Array, last: number): number =>
   ((bytes[last - 1]! & 127) << 7) | (bytes[last]! & 127)
 const skipTableBytes = 128 * 128
 
 /**
- * Builds a table of how far the search can skip, by the last two bytes of its window. The window is as long
- * as the shortest value, but at most {@link maxPrefix}.
+ * Builds the table of skip distances. The search moves a window over the input, and the last two bytes in it
+ * determine how far it can move without missing the start of a value. The window is as long as the shortest
+ * value, but at most {@link maxPrefix}.
  */
 function makeSkipTable(values: readonly Uint8Array[]) {
   const window = values.reduce((min, { length }) => Math.min(min, length), maxPrefix)

@@ -1,6 +1,6 @@
 /**
- * Builds the scripts that run commands. Client input is always single-quoted, and never part of an argv that
- * the cluster sees.
+ * Builds the scripts that run commands. Client input in them is always single-quoted. It reaches the shell on
+ * stdin or in a file, because the cluster may log the argv of the processes that it starts.
  */
 import { posix } from 'node:path'
 import { quote } from '../../shared/contract/shell-words.ts'
@@ -18,7 +18,7 @@ export interface ShellCommand {
   /** Working directory. Defaults to `/workspace`, or to `/` if `/workspace` cannot be entered. */
   cwd?: string | undefined
   env?: Readonly<Record<string, string>> | undefined
-  /** Whether the command's stdin is `/dev/null`, so that the slot's own stdin needs no EOF. */
+  /** Whether the command's stdin is `/dev/null`. The stdin of the slot's shell then need not be ended. */
   noStdin?: boolean
 }
 
@@ -38,8 +38,8 @@ const clusterVariables = [
 
 /**
  * The command line of a slot's shell. The shell prints its pid, which is also its process group ID, then
- * evaluates one script from stdin: a line, or a line with the script's length followed by the script. The
- * rest of stdin belongs to the command.
+ * waits for a script on stdin and evaluates it. If the first line contains a number, it is the length of the
+ * script that follows; otherwise, the line is the script. The rest of stdin belongs to the command.
  */
 export const shellThatWaits: readonly string[] = [
   '/bin/sh',
@@ -75,8 +75,8 @@ const pathWord = (path: string | Buffer): string => quote(absolute(toBytes(path)
 export const sentinelPrefix = '\x1e'
 
 /**
- * Returns shell code that enters the working directory and prints the pid from `$sandlot`. The code appends `
- * /` if the directory cannot be entered, and ` !` if PATH contains no executable file for the program.
+ * Returns shell code that enters the working directory and prints the pid, which the variable `sandlot`
+ * contains. Appends ` /` if the directory cannot be entered, and ` !` if no executable program was found.
  */
 const enterAndPrint = (command: ShellCommand, prefix = ''): string => {
   const note = (mark: string) => `sandlot="$sandlot ${mark}"`

@@ -16,13 +16,13 @@ import { openSlot, type Slot } from './slot.ts'
 const burstMs = 3_000
 const maxPerSandbox = 3
 /**
- * When the next slot is opened ahead of time. On a small node, opening a slot halves the speed of a running
- * command, so the pool waits until the worker has neither started nor ended a command for `quietMs`, but at
- * most for `maxRefillDelayMs`. If the sandbox's previous command started less than `rapidMs` ago, the next
- * slot is opened immediately.
+ * Time for which the worker must neither start nor end a command before the next slot is opened, because
+ * opening a slot halves the speed of a running command on a small node.
  */
 const quietMs = 100
+/** Maximum time to wait for `quietMs` without a command. */
 const maxRefillDelayMs = 1_000
+/** If a sandbox's previous command started less than this time ago, its next slot is opened immediately. */
 const rapidMs = 500
 /**
  * Maximum number of slots being opened ahead of time, because opening a slot costs the node about 30 ms of

@@ -122,7 +122,7 @@ export async function diagnoseShell(
     : new DriverUnavailable('the shell in the sandbox did not respond')
 }
 
-/** Tests whether as many nested processes can start as a slot's script needs. */
+/** Tests whether the pod can start the nested processes that a slot's script needs. */
 const probe = ['/bin/sh', '-c', 'if ( ( (:) && :) && :); then echo room; else echo none; fi; read -r _']
 
 /**
@@ -241,7 +241,8 @@ export class Slot {
 }
 
 /**
- * Returns the problem that the shell reported before it started the command, if the exit code confirms it.
+ * Returns the problems that the shell reported before it started the command. A report that the command could
+ * not start counts only if the exit code matches it.
  * @param started a match of {@link startedLine}
  */
 export function describeStart(

@@ -47,7 +47,7 @@ used only if no address is saved.`,
     output.aside(`Saved the key …${api_key.slice(-4)}${end} to ${settings.location}`)
     if (former !== undefined && former.key !== api_key) output.aside(describeReplacedKey(former))
     if (found?.source === 'SANDLOT_URL')
-      output.note(`The key is saved for ${base_url}, the address in SANDLOT_URL.`)
+      output.note(`The key was saved for ${base_url}, the address in SANDLOT_URL.`)
     if (base_url === undefined) {
       output.note('No address is saved with the key. Save one with `sandlot config set-url URL`.')
     } else if (!isSameService(base_url, readSaved((await settings.find('url'))?.value)))

@@ -13,9 +13,7 @@ export const define = defineCommand({
   fields: ['base_url', 'api_key', 'session', 'file', 'profile', 'profiles'],
   handle: async ({ settings, output }) => {
     const problems: CliError[] = []
-    /**
-     * Reads a setting. Records an error instead of throwing it, so that the other settings are still shown.
-     */
+    /** Reads a setting. Collects errors in `problems`, so that the other settings are still shown. */
     async function attempt<T>(read: () => T | Promise<T>): Promise<T | undefined> {
       try {
         return await read()

@@ -1,18 +1,19 @@
-/**
- * Formats file names, text and folder entries: as exact bytes for programs, and on one line for terminals.
- */
+/** Formats results of the file commands: readable text for a terminal, exact bytes for a pipe or a file. */
 import type { FileEntry, ListedEntry } from '../../../shared/contract/files.ts'
 import { CliError, exitCodes } from '../../core/errors.ts'
 import type { Output } from '../../core/output.ts'
 import { showTime } from '../../core/times.ts'
 
-/** @param base64 the exact bytes, given only if the name is not valid UTF-8 */
+/**
+ * Returns a file name to print: on one line for a terminal, as exact bytes otherwise.
+ * @param base64 the exact bytes, given only if the name is not valid UTF-8
+ */
 export function nameBytes(text: string, base64: string | undefined): Buffer {
   if (process.stdout.isTTY) return Buffer.from(text.replace(/[\n\t]/g, '\ufffd'))
   return textBytes(text, base64)
 }
 
-/** @param base64 the exact bytes, given only if the text is not valid UTF-8 */
+/** Returns text to print. @param base64 its exact bytes, given only if the text is not valid UTF-8 */
 export const textBytes = (text: string, base64: string | undefined): Buffer =>
   base64 === undefined || process.stdout.isTTY ? Buffer.from(text) : Buffer.from(base64, 'base64')
 
@@ -24,7 +25,7 @@ export function reportMore({ note }: Output, shown: string): number {
   return exitCodes.more
 }
 
-/** Returns the entry's path, or only its name if a single folder was listed, as bytes to print. */
+/** Returns an entry's path to print, or its name if the entry has no path, as in a list of one folder. */
 export const nameOf = ({ name, name_base64, path, path_base64 }: ListedEntry): Buffer =>
   path === undefined ? nameBytes(name, name_base64) : nameBytes(path, path_base64)
 

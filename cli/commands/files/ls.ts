@@ -42,8 +42,8 @@ name is printed, with sizes in bytes and RFC 3339 times.`,
 })
 
 /**
- * Omits entries whose names start with a dot, and everything under them. The first entry must be directly in
- * the listed folder, because its path shows where the path of that folder ends.
+ * Omits hidden entries and everything in hidden subfolders. The listed folder, which may itself be hidden, is
+ * derived from the path of the first entry, so the first entry must be directly in that folder.
  */
 function visible(entries: ListedEntry[]): ListedEntry[] {
   const [{ name = '', path: first = name } = {}] = entries

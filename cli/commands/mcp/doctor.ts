@@ -65,7 +65,7 @@ async function chooseSpots({ args, options, settings, output }: Invocation<Optio
       .filter(isSelected)
       .map(async (spot) => ({ ...spot, entry: await read(spot) })),
   )
-  if (scope === 'user') await nameProjects(findSpots(folders, name).filter(isSelected), output)
+  if (scope === 'user') await noteProjectSettings(findSpots(folders, name).filter(isSelected), output)
   const existing = found.filter(({ entry }) => entry !== undefined)
   if (existing.length > 0) return existing
   const option = scope === 'user' ? '' : ' --scope project'
@@ -81,10 +81,10 @@ async function chooseSpots({ args, options, settings, output }: Invocation<Optio
 }
 
 /**
- * Prints a note about each entry in a project's settings, because by default only the user's settings are
- * tested.
+ * Prints a note for each project settings file that also contains the server. Without --scope project,
+ * `mcp doctor` tests only the user's settings.
  */
-async function nameProjects(spots: Spot[], { note }: Output): Promise<void> {
+async function noteProjectSettings(spots: Spot[], { note }: Output): Promise<void> {
   for (const spot of spots.filter(({ scope }) => scope === 'project')) {
     const entry = await read(spot).catch(() => undefined)
     if (entry !== undefined)
@@ -116,13 +116,13 @@ async function open(invocation: Invocation<Options>, spot: Spot, entry: unknown)
   if ('url' in launch) {
     const own = await settings.baseUrl()
     if (launch.url.startsWith(`${own}/`)) return reachPeer(connect(api))
-    throw new CliError('failed', `The entry points to ${launch.url}, but the base address is ${own}.`)
+    throw new CliError('failed', `The MCP server is at ${launch.url}, but the base address is ${own}.`)
   }
   if (spot.scope === 'project') await requirePermission(invocation, spot, entry, commandLine(launch))
   return startPeer(launch.program, launch.args, settings.environmentWith(launch.env))
 }
 
-/** Asks for permission to start a project's server, which is untrusted and can read the API key. */
+/** Asks before starting a server that a project configures, because that server could read the API key. */
 async function requirePermission(
   { options, output, ask }: Invocation<Options>,
   { target }: Spot,

@@ -88,8 +88,8 @@ async function print(output: Output, { target, file, name }: Spot, entry: Server
 }
 
 /**
- * Prints the state of the entry. Returns exit code 0 if the entry is up to date or, with --remove, if there
- * is no entry.
+ * Prints the state of the server's entry in the MCP client's settings. Returns exit code 0 if the entry is
+ * current or, with --remove, missing.
  */
 async function check(output: Output, spot: Spot, entry: ServerEntry | undefined): Promise<number> {
   const state = await stateOf(spot, entry)

@@ -16,7 +16,7 @@ import { runStreaming } from '../../exec/stream.ts'
 export interface Creation {
   /** Creates the session. With --wait, waits while a quota or a rate limit is exceeded. */
   create(): Promise<Reply<'createSandbox'>>
-  /** Returns the session if one was created. Repeats the create request if the response was lost. */
+  /** Returns the created session, if any. If its id was not received, repeats the idempotent request. */
   find(): Promise<Reply<'createSandbox'> | undefined>
 }
 
@@ -46,7 +46,7 @@ export async function runOnce(
     })
     if (output.json) output.result({ sandbox_id: id, ...(await remote.get(ended.id)) }, '')
     else noteExitStatus(ended, output.note)
-    const advice = 'Use </dev/null to leave stdin untouched, as in a `while read` loop.'
+    const advice = 'Use </dev/null to leave stdin untouched, for example in a `while read` loop.'
     if (input) noteSharedStdin(input, advice, output.note)
     return exitCodeOf(ended)
   } finally {

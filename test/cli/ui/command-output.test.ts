@@ -81,7 +81,7 @@ test('the session page lists a new command and its exit status immediately', asy
   expect(listed()).toMatchObject([{ id: running.id, command: 'echo new', status: 'exited', exit_code: 3 }])
 })
 
-test('the command prompt opens even if the session has ended', async () => {
+test('the command prompt accepts input for an ended session and shows why the session ended', async () => {
   using ui = await openUi()
   const gone = ended()
   ui.store.set({ sessions: new Map([[gone.id, gone]]), pages: [sessionPage(gone.id)] })

@@ -46,7 +46,7 @@ test('an asterisk marks the current session while the session is active', () => 
   expect(marked('web', [ended(), second])).toEqual([])
 })
 
-test('the header shows the account, and both limits as bars and numbers', () => {
+test('the header shows the account, and its session and hour limits as bars and numbers', () => {
   expect(drawRows(stateWith([web]))[0]).toMatch(
     /^ada@example\.com +2\/5 sessions █{4}░{7} {2}3\.2\/20 h of the month █{2}░{9}$/,
   )

@@ -5,7 +5,7 @@ import { eventually } from '../../support/eventually.ts'
 import { startPeer } from '../peer.ts'
 import { account, openUi, pressAll, session, sessionPage } from './sample.ts'
 
-test("the picker refreshes an open page's commands every ten seconds and immediately after an action", async () => {
+test("the picker refreshes the open session's commands at most every ten seconds, or when `r` is pressed", async () => {
   const { id } = session()
   await using peer = await startPeer(({ url = '' }, response) => {
     if (url.startsWith('/v1/account')) return void response.end(JSON.stringify(account))

@@ -42,7 +42,7 @@ export class ClusterConnection extends KubeConfig {
     if (server === undefined || server.includes('undefined')) {
       throw new SettingsError(
         path === undefined
-          ? 'KUBECONFIG is not set, and this process is not running in a Kubernetes pod.'
+          ? 'This process is not running in a Kubernetes pod. Set KUBECONFIG to the path of a kubeconfig.'
           : 'The kubeconfig has no current context, or its current context does not specify a cluster.',
       )
     }

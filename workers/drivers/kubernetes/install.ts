@@ -114,7 +114,7 @@ async function findPublicRanges(
   return [...ranges]
 }
 
-/** Returns the address as a CIDR range, or an empty list for host names and ranges blocked anyway. */
+/** Returns one CIDR range, or an empty list for a host name or an address that the policy blocks anyway. */
 function toPublicRange(text: string): string[] {
   const [address, length] = text.split('/') as [string, string?]
   if (!ipaddr.isValid(address)) return []

@@ -84,7 +84,7 @@ const opens = ({ spec: { policyTypes = [], ingress = [], egress = [] } = {} }: V
 
 /**
  * Whether a policy's selector may match a sandbox pod. A selector on the sandbox label counts as a match,
- * because the trial pod does not have that label.
+ * because `pod` belongs to no sandbox and therefore does not have that label.
  */
 function mayApply({ matchLabels = {}, matchExpressions = [] }: V1LabelSelector = {}, pod: V1Pod): boolean {
   const labels = pod.metadata?.labels ?? {}

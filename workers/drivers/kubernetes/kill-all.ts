@@ -4,16 +4,16 @@ import { DriverUnavailable, PodExhausted, type Process } from '../driver.ts'
 import { usedUpBy } from '../exhausted.ts'
 
 const roundsMs = 10_000
-/** Maximum number of rounds. Killed processes take a moment to disappear, so several rounds are needed. */
+/** Maximum number of attempts to kill all processes. Killed processes take a moment to disappear. */
 const maxRounds = 100
 
 /**
- * Kills all processes in a pod except process 1 and the next oldest process, which keep the pod running. The
- * script starts no process, and container runtimes start its shell even if the pod has reached its process
- * limit.
+ * A script that kills all processes in a pod except process 1 and the process with the next lowest PID, which
+ * keep the pod running. The script also works if the pod has reached its process limit, because container
+ * runtimes start its shell even then, and it starts no other process.
  *
- * One signal stops all other processes at the same moment, so that none of them can fork. The kernel sends
- * SIGHUP and SIGCONT to stopped processes in orphaned groups, so each round stops all of them again.
+ * Each attempt first stops all other processes with one signal, so that none of them can fork. The kernel
+ * sends SIGHUP and SIGCONT to stopped processes in orphaned groups, so later attempts stop them again.
  */
 export const killAllArgv = [
   '/bin/sh',

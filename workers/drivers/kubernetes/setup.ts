@@ -35,8 +35,8 @@ export interface Setup {
 }
 
 /**
- * Returns a check of the cluster's setup. It inspects the cluster once per reconcile interval, because the
- * isolation of pods can change at any time.
+ * Returns an object that checks the cluster's setup. It inspects the cluster once per reconcile interval,
+ * because the isolation of pods can change at any time.
  */
 export function watchSetup(
   connection: ClusterConnection,

@@ -1,6 +1,6 @@
 /**
- * Starts processes and connects to ports for the driver, as the sandbox's user. The tenant may kill or
- * replace the agent, so the driver does not trust it.
+ * The local driver's agent, which runs in each sandbox as its user, starts processes, and connects to
+ * ports for the driver. The tenant may kill or replace the agent, so the driver does not trust it.
  *
  * Usage: `node agent.mjs LISTENING-FD PIPES-FOLDER`
  */
@@ -27,7 +27,7 @@ const env = Object.fromEntries(
 
 process.on('uncaughtException', () => {})
 
-/** Requests that are still missing some of their three connections, by ID. */
+/** Requests whose three connections (`main`, `stdout`, `stderr`) have not all arrived, by request ID. */
 const incomplete = new Map()
 
 // Node sets close-on-exec on inherited descriptors when it starts, so the children do not inherit the socket.
@@ -177,7 +177,7 @@ function carry(output, socket) {
   return new Promise((resolve) => output.on('close', resolve))
 }
 
-/** Resolves after {@link drainMs}, not counting time during which readers fall behind. */
+/** Resolves after {@link drainMs}. Time during which a reader of the sockets falls behind does not count. */
 function drained(sockets) {
   return new Promise((resolve) => {
     let left = drainMs
@@ -191,8 +191,8 @@ function drained(sockets) {
 }
 
 /**
- * Creates named pipes for processes, because a script cannot reopen Node's sockets through `/dev/stdout`. If
- * the tenant tampers with the pipes' folder, the folder is cleared and the pipes are created again.
+ * Creates named pipes for stdio, because Node would use sockets, which a script cannot open at `/dev/stdout`.
+ * If the tenant tampers with the pipes' folder, the folder is cleared and the pipes are created again.
  */
 function pipePool() {
   let spare = []

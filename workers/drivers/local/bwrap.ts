@@ -19,7 +19,7 @@ export interface SystemView {
   /** Host folders that are hidden even if they are inside a folder in `shown`. */
   hidden: string[]
   etc: { source: string; path: string }[]
-  /** Paths of the system call filters. `unsharing` also allows the agent to create a user namespace. */
+  /** Paths of the system call filters. Only `unsharing` allows the agent to create a user namespace. */
   filters?: { whole: string; unsharing: string } | undefined
 }
 
@@ -117,8 +117,8 @@ const lastNamespaceScript = `echo 1 >/proc/sys/user/max_user_namespaces &&
 exec unshare --user --map-user=${sandboxUser} --map-group=${sandboxUser} "$@"`
 
 /**
- * Returns the commands that switch the agent to the sandbox's user. The first process must keep its user, so
- * that it dies with its parent.
+ * Returns the commands that switch the agent to the sandbox's user. The first process keeps its user, because
+ * the kernel would otherwise clear its parent-death signal.
  */
 function becomeUser({ isolation, hostUid }: SandboxPlan): string[] {
   if (hostUid === undefined) return []

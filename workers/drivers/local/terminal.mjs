@@ -1,4 +1,4 @@
-/** Node has no API for terminals: `script` from util-linux creates them, and `stty` sets their sizes. */
+/** Creates terminals with `script` from util-linux and resizes them with `stty`. Node has no API for this. */
 import { spawn } from 'node:child_process'
 import { accessSync, constants } from 'node:fs'
 import { delimiter, join } from 'node:path'
@@ -6,8 +6,8 @@ import { delimiter, join } from 'node:path'
 /**
  * Prepares a process to run in a terminal. The caller must pass a pipe to the process as file descriptor 3.
  * @param request the process's argv and the terminal's initial size
- * @returns `argv` and `env` for the process, and `follow`. `follow` reads the terminal's path from the pipe,
- *   and returns a function that resizes the terminal.
+ * @returns `argv` and `env` for the process, and `follow`, which takes the pipe's other end and returns a
+ *   function that resizes the terminal; or only an error in `refusal` if a required program is missing
  */
 export function onTerminal({ argv, tty }, env) {
   const missing = ['script', 'stty', 'tty'].find((name) => !isOnPath(name, env.PATH))
