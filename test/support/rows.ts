@@ -18,7 +18,8 @@ export async function insertSandbox(
   columns: Record<string, unknown> = {},
 ): Promise<string> {
   const id = newSandboxId()
-  const given = { id, account_id: account.id, ...columns }
+  const maxExpiry = 'expires_at' in columns && { max_expires_at: columns.expires_at }
+  const given = { id, account_id: account.id, ...maxExpiry, ...columns }
   const unset = Object.entries(defaults).filter(([name]) => !(name in given))
   const names = [...Object.keys(given), ...unset.map(([name]) => name)]
   const values = [...Object.keys(given).map(() => '?'), ...unset.map(([, sql]) => sql)]

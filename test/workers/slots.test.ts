@@ -271,14 +271,16 @@ describeInSandboxes('slots', (open) => {
     })
 
     test('the pool pre-opens at most four slots concurrently', async () => {
-      let now = 0
+      let starts = 0
+      let starting = 0
       let most = 0
       const driver = slowly({
         async start(...args) {
-          now += 1
-          most = Math.max(most, now)
+          starts += 1
+          starting += 1
+          most = Math.max(most, starting)
           return await sandboxes.driver.start(...args).finally(() => {
-            now -= 1
+            starting -= 1
           })
         },
       })
@@ -286,7 +288,8 @@ describeInSandboxes('slots', (open) => {
       for (let index = 0; index < 12; index++) pool.prepare(`sbx_${index}`, pod)
       const { slot } = await pool.take('sbx_in_a_hurry', pod)
       await runTrue(slot)
-      await eventually(async () => (await waiting()) === 14, 20_000)
+      // On a busy node, a shell may not respond in time, so waiting shells are not counted.
+      await eventually(() => starts === 15 && starting === 0, 20_000)
       expect(most).toBe(5)
     })
 
