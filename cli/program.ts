@@ -83,7 +83,7 @@ interface Run {
 
 function createProgram(run: Run, args: string[] = []): Command {
   const program = new Command('sandlot')
-    .description('Short-lived, isolated sandboxes: create one, run commands in it, work with its files.')
+    .description('Create short-lived, isolated sandboxes, run commands in them, and work with their files.')
     .version(version, '-V, --version', 'print the version')
     .helpOption('-h, --help', 'show help')
     .helpCommand('help [command...]', 'show help')
@@ -187,7 +187,7 @@ function setNegatedDefaults(command: Command): void {
   }
 }
 
-/** Returns a usage error's message. For a missing subcommand, commander prints help instead of a message. */
+/** Returns a usage error's message. Adds one for a missing subcommand, for which commander provides none. */
 const messageOf = ({ code, message }: CommanderError, command: Command | undefined): string =>
   code === 'commander.help' ? 'A command is missing.' : rewriteError(message, command).replace(/^error: /, '')
 

@@ -32,7 +32,7 @@ export async function makePages(): Promise<Map<string, string>> {
   )
   const used = new Set<string>()
   const fill = (_: string, before: string, name: string, after: string) => {
-    if (made[name] === undefined) throw new Error(`The generated section ${name} does not exist.`)
+    if (made[name] === undefined) throw new Error(`No generator exists for the section ${name} in docs/.`)
     used.add(name)
     return `${before}\n${made[name]}\n\n${after}`
   }

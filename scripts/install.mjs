@@ -1,6 +1,6 @@
 /**
- * Installs the dependencies listed in the lockfile, including the Node that runs the project. Until then,
- * only the user's Node exists, which may be Node 20, so this file is plain JavaScript without dependencies.
+ * Installs the dependencies listed in the lockfile, including the Node that runs the project. This script
+ * itself runs on the user's Node, which may be Node 20, so it is plain JavaScript without dependencies.
  * It is not a `prestart` script, because npm does not run those if `ignore-scripts` is set.
  */
 import { spawn } from 'node:child_process'

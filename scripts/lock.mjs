@@ -39,8 +39,8 @@ export function lockHolder(path) {
 }
 
 /**
- * Removes the lock file of a dead holder. A second lock covers the check and the removal, so that a new
- * holder's lock file is never removed.
+ * Removes the lock file of a dead holder. A second lock covers both the comparison with `expected` and the
+ * removal, so that a new holder's lock file is never removed.
  */
 function removeStale(path, expected, pid) {
   const holderName = expected.trim().replaceAll(/\W+/g, '-').slice(0, 60)
@@ -86,10 +86,7 @@ function alive(text) {
   return startTime(Number(pid)) === started ? Number(pid) : undefined
 }
 
-/**
- * Returns the start time of a process, in clock ticks since boot. Together with the PID, it identifies the
- * process.
- */
+/** Returns a process's start time in clock ticks since boot. With the PID, it identifies the process. */
 function startTime(pid) {
   const stat = readStat(pid)
   if (stat) return stat[0] === 'Z' ? undefined : stat[19]

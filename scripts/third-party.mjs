@@ -44,7 +44,7 @@ function standardLicense({ name, license, author }) {
   if (license === 'MIT') return `Copyright (c) ${owner}\n\n${mit}`
   if (license === 'Unlicense')
     return 'This is free and unencumbered software released into the public domain.'
-  throw new Error(`${name} has no license text, but its code would be distributed.`)
+  throw new Error(`${name} has no license file. Add the text of its license to scripts/third-party.mjs.`)
 }
 
 const mit = `\

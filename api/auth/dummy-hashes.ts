@@ -8,9 +8,7 @@ import { countPasswordCosts } from '../../shared/data/accounts.ts'
 import type { Database } from '../../shared/data/database.ts'
 import { cacheFor } from '../../shared/lib/cache-for.ts'
 
-/**
- * Header of a scrypt hash. Its first `bytes` bytes contain log2(N) at offset `cost`. Their checksum follows.
- */
+/** Layout of a scrypt hash: the offset of log2(N), and the sizes of the parameters and their checksum. */
 const header = { cost: 7, bytes: 48, checksumBytes: 16 }
 const countEveryMs = 60_000
 
@@ -18,7 +16,7 @@ export const costOf = (hash: Uint8Array): number => hash[header.cost]!
 
 /**
  * Returns a function that maps an email address to a dummy hash, which no password matches.
- * @param logN the configured cost, used if the installation has no accounts
+ * @param logN the configured cost, used if there are no accounts or counting them fails
  */
 export function makeDummyHashes(db: Database, logN: number): (email: string) => Promise<Uint8Array> {
   const counted = cacheFor(countEveryMs, () => count(db, logN))
@@ -35,8 +33,8 @@ export function makeDummyHashes(db: Database, logN: number): (email: string) => 
 }
 
 /**
- * Counts the stored hashes by cost, and makes a dummy hash for each cost. An HMAC under `key` selects the
- * hash for an email address. Clients do not know `key`, so they cannot predict the cost for an address.
+ * Returns a dummy hash for each cost of the stored hashes, with its number of accounts, and an HMAC key. The
+ * HMAC of an email address selects its hash. Clients cannot predict it, because they do not know the key.
  */
 async function count(db: Database, logN: number) {
   // If counting fails, logins must still work.

@@ -13,7 +13,7 @@ interface RevocationContext {
 
 /** How long a request runs before its API key is watched for revocation. */
 const watchAfterMs = 100
-/** Interval of the checks for keys that have expired or whose revocation notification was lost. */
+/** Interval between checks for keys that have expired or whose revocation notification was lost. */
 const recheckMs = 10_000
 
 export function closeOnRevocation(app: RevocationContext, account: Caller, response: ServerResponse): void {

@@ -45,8 +45,8 @@ interface RelayOptions {
   finalEvent: string
   onFinalEvent?(events: Buffer): void
   /**
-   * Returns the events that follow the event `lastId` and end the stream after the worker was lost.
-   * @throws if they cannot be determined; the stream then ends without them and can be resumed later
+   * Returns the last events of a stream whose worker was lost: those that follow the event `lastId`.
+   * @throws if the events cannot be determined. The stream then ends early, and the client can resume it.
    */
   finalEventsWithoutWorker(lastId: string | undefined): Promise<string>
 }

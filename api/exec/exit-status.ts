@@ -54,12 +54,12 @@ export interface StartedExec {
   execId: string
   requestId: string
   workerId?: string | undefined
-  /** The request's Idempotency-Key, which finds the command even if an earlier request started it. */
+  /** The Idempotency-Key of the request. It identifies the command even if an earlier request started it. */
   key?: string | undefined
   startedAt: Date
   /**
-   * The request, if this process has just sent it to a worker. If the command has no row, a `lost` row is
-   * inserted, so that the worker can no longer start the command.
+   * Set if this process has just sent the request to a worker. If that worker is lost before it has inserted
+   * the command's row, a `lost` row is inserted, so that the worker can no longer start the command.
    */
   request?: ExecRequest
 }

@@ -31,7 +31,7 @@ interface ExecStart {
   request: ExecRequest
   isListed: boolean
   key: string | undefined
-  /** Milliseconds until the latest time to which the expiry of the sandbox can be extended. */
+  /** Maximum time until the sandbox expires, including any extension, in milliseconds. */
   leftMs: number
   signal: AbortSignal
 }

@@ -13,7 +13,7 @@ export function describeDefault({ zodSchema, jsonSchema }: Described): void {
 }
 
 /**
- * Describes the images and TTLs that this installation allows.
+ * Returns JSON schemas for the images and TTLs that this installation allows.
  * @param maxTtl the account's maximum TTL, in seconds
  */
 export const offered = ({ images, image, maxSeconds }: Settings['sandbox'], maxTtl = maxSeconds) => ({

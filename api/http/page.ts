@@ -1,6 +1,6 @@
 /**
  * Returns one page of a list. The ID of its last item is the cursor, because IDs sort by creation time.
- * @param items up to `limit + 1` items; the additional item is omitted, and means that another page follows
+ * @param items up to `limit + 1` items; an item beyond `limit` only shows that another page follows
  */
 export function takePage<T extends { id: string }>(items: T[], limit: number) {
   const data = items.slice(0, limit)

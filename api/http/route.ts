@@ -70,7 +70,7 @@ export interface ServedRoute {
   invoke(app: App, call: Invocation): Promise<JsonReply<unknown>>
 }
 
-/** An internal call of a route, for example to run an MCP tool. Its fields have not been validated yet. */
+/** An internal call to a route, for example to run an MCP tool. Its fields have not been validated yet. */
 export interface Invocation extends Pick<Call<Endpoint>, 'requestId' | 'log' | 'signal'> {
   account: Caller
   params?: unknown

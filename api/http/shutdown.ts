@@ -43,7 +43,7 @@ export class OpenRequests {
     for (const response of this.open.keys()) response.shouldKeepAlive = false
   }
 
-  /** Aborts all open requests. Commands that lose their client as a result enter their grace period. */
+  /** Aborts all open requests. Commands that lose their client keep running for their grace period. */
   giveUp(): void {
     this.hasGivenUp = true
     for (const gone of this.open.values()) gone.abort(stopping)

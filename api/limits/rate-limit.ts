@@ -48,9 +48,7 @@ type TakeResult = [number, number, number]
 
 type BucketRedis = Redis & { sandlotTakeToken(key: string, limit: number): Promise<TakeResult> }
 
-/**
- * Maximum number of uncached API keys per minute from one client address. Many clients may share an address.
- */
+/** Limit for uncached API keys per minute and address. It is high, because clients may share an address. */
 const unknownKeysPerMinute = 300
 
 const perMinute = (limit: number) => new TokenBuckets({ perSecond: limit / 60, burst: limit })
@@ -96,7 +94,7 @@ export class Buckets {
     if (!('waitMs' in taken)) return
     throw new Problem(
       'rate_limited',
-      `This address has sent more than ${unknownKeysPerMinute} different API keys within a minute. Wait, then try again.`,
+      `This address has sent more than ${unknownKeysPerMinute} requests with unknown or new API keys within a minute. Wait, then try again.`,
       { retryAfterSeconds: Math.max(1, Math.ceil(taken.waitMs / 1000)) },
     )
   }

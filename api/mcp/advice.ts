@@ -35,7 +35,7 @@ const steps: { [C in ErrorCode]?: string } = {
   internal_error: 'Try once more. If it fails again, report the request_id to the user.',
 }
 
-/** Advice for a tool that makes changes. A call that failed with `unavailable` may have taken effect. */
+/** Advice after `unavailable` from a tool that makes changes, because the call may have taken effect. */
 const unlessDone =
   'Wait retry_after seconds, then check whether the call took effect. If it did not, call this tool again.'
 

@@ -87,9 +87,7 @@ function inputOf({ endpoint, without = [], required: always = [], inputs = {}, d
   } satisfies ObjectSchema
 }
 
-/**
- * Converts a zod schema to JSON Schema draft 7, which all MCP clients support, and inlines its references.
- */
+/** Converts a zod schema to JSON Schema draft 7, which all MCP clients support, and inlines references. */
 function toObjectSchema(schema: z.ZodType): ObjectSchema {
   const options = { io: 'input', target: 'draft-7', override: plainer } as const
   const { $schema, definitions, id, default: _, ...described } = z.toJSONSchema(schema, options) as Json

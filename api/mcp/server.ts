@@ -42,8 +42,8 @@ to /workspace. A session ends automatically at expires_at, and its files are del
 an explanation (detail) and the next step (next). If it contains retry_after, wait that many seconds.`
 
 /**
- * Responds to an MCP message. Since protocol version 2026-07-28, each message names the version. Earlier
- * clients send `initialize`.
+ * Responds to an MCP message in the client's protocol version. Since version 2026-07-28, each message names
+ * its version. Clients of earlier versions send `initialize` instead.
  */
 export async function answerMessage(
   app: App,
@@ -144,7 +144,10 @@ function ticketFor(message: unknown, headers: McpMessage['headers']): Ticket | u
   }
 }
 
-/** @param earlier set before protocol version 2026-07-28, when a separate message cancels a call */
+/**
+ * @param earlier set if the client uses a protocol version before 2026-07-28. In those versions, a separate
+ *   message cancels a call.
+ */
 function makeServer(
   app: App,
   routes: ServedRoute[],

@@ -1,4 +1,4 @@
-/** Encodes a tool call as a ticket in its event ids, so that any API process can resume a broken stream. */
+/** Encodes a tool call in the ids of its events, so that any API process can resume a broken stream. */
 import type { EventStore } from '@modelcontextprotocol/server'
 import * as z from 'zod'
 import { Id } from '../../shared/contract/endpoint.ts'
@@ -20,7 +20,7 @@ const Ticket = z.object({
   at: z.int().min(0),
 })
 
-/** A tool call, as described in its event ids. A ticket grants no access, so it is not signed. */
+/** The description of a tool call in its event ids. A ticket grants no access, so it is not signed. */
 export type Ticket = z.infer<typeof Ticket>
 
 export function numberEvents(ticket: Ticket, from = 0): EventStore {

@@ -54,8 +54,8 @@ export const getOrCreateSandbox = route(byName.getOrCreateSandbox, async (call, 
 const maxAttempts = 5
 
 /**
- * Whether to respond with a sandbox found by name. If it failed to start, the response is its error, so that
- * concurrent requests do not start one replacement after another.
+ * Whether to respond with a sandbox found by name. If the sandbox failed to start, the client gets that
+ * error, so that concurrent requests do not start one replacement after another.
  */
 const isStillNamed = (row: ShownSandbox, name: string): boolean =>
   row.name === name && (!row.destroyed_at || row.destroy_reason === 'start_failed')

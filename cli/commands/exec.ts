@@ -30,7 +30,7 @@ interface Options {
 
 const interactivePrograms = /^(?:.*\/)?(?:(?:ba|da|a|z|fi)?sh|python3?|node|irb|psql)$/
 
-/** If stdin ends within these limits, it is sent as part of the exec request. Otherwise it is streamed. */
+/** Piped input that ends within these limits is sent in the exec request. Any other input is streamed. */
 const inline = { bytes: 64 * 1024, ms: 50 }
 
 export const define = defineCommand<Options>({

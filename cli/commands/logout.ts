@@ -6,10 +6,10 @@ import { describeProfile, keyIn, type SavedKey } from '../core/saved-keys.ts'
 import { noAccount, readKey, Settings } from '../core/settings.ts'
 
 interface FormerKey {
-  /** Null if the service did not return the key's id. */
+  /** Id of the API key, or null if the service did not return it. */
   id: string | null
   last_four: string
-  /** Null if it is unknown whether the key is still valid. */
+  /** Whether the service still accepts the key, or null if unknown. */
   works: boolean | null
 }
 

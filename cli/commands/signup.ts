@@ -48,7 +48,7 @@ continue.`,
     )
     output.aside(`Next: ${settings.ownCall()} session create`)
     if (!settings.isOnPath())
-      output.aside('To add sandlot to your PATH, run `npm install -g ./cli` in the clone of its repository.')
+      output.aside('To add sandlot to your PATH, run `npm install -g ./cli` in your clone of its repository.')
   },
 })
 

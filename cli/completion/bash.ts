@@ -8,7 +8,8 @@ export interface Cursor {
   current: string
   quote: '"' | "'" | ''
   /**
-   * Length of the prefix of `current` that bash does not replace: up to the last opening quote, `=` or `:`.
+   * Length of the prefix of `current` that bash keeps when it inserts a candidate. The prefix ends at the
+   * last opening quote or word break, such as `=` or `:`.
    */
   kept: number
 }
@@ -44,7 +45,7 @@ export function readLine(line: string, breaks: string): Cursor {
 const isEscape = (quote: string, next: string | undefined): boolean =>
   quote === '' || (quote === '"' && next !== undefined && '"$`\\'.includes(next))
 
-/** Quotes the candidates, and adds descriptions if bash displays a list of them. @param type COMP_TYPE */
+/** Returns the quoted candidates, with descriptions if bash displays a list. @param type COMP_TYPE */
 export function writeWords(candidates: Candidate[], { quote, kept }: Cursor, type: string): string[] {
   const words = candidates
     .filter(({ value }) => quote !== "'" || !value.includes("'"))

@@ -136,9 +136,7 @@ function optionsOf({ command, seen }: TypedLine): Candidate[] {
   ].map(({ long, short, description }) => ({ value: long ?? short!, description }))
 }
 
-/**
- * Returns whether an option is repeatable. Options without choices have a parser only if they are repeatable.
- */
+/** Returns whether an option is repeatable. Only such options, and options with choices, have a parser. */
 const isRepeatable = ({ variadic, parseArg, argChoices }: Option): boolean =>
   variadic || (parseArg !== undefined && argChoices === undefined)
 

@@ -53,7 +53,7 @@ const requestTimeoutMs = 30_000
 /** Timeout for a file search, longer than the service's own limit of 30 s. */
 export const searchTimeoutMs = 45_000
 const slowMs = 3_000
-/** If the Retry-After of a rate-limited request exceeds this limit, the request fails immediately. */
+/** A rate-limited request fails immediately if the Retry-After of its response is longer than this limit. */
 const maxRetryAfterSeconds = 10
 const retryDelaysMs = [100, 400]
 
@@ -75,7 +75,7 @@ interface Waiting {
   aside(text: string): void
 }
 
-/** @param waiting reports delays. If omitted, a request that exceeds a rate limit fails immediately. */
+/** @param waiting reports waits and slow replies. If omitted, the client does not wait for rate limits. */
 export const createApi = (settings: Settings, trace?: Trace, waiting?: Waiting) => ({
   /**
    * Sends a request.
@@ -268,7 +268,7 @@ function shortWaitOf(error: unknown): number | undefined {
   return seconds <= maxRetryAfterSeconds ? Math.max(1, seconds) : undefined
 }
 
-/** Retries a failed request. `isRepeat` is true if an earlier attempt might have reached the service. */
+/** Sends a request, with retries. `isRepeat` is true if an earlier attempt failed after it had connected. */
 async function exchangeWithRetries<T extends Answered>(
   send: (outgoing: Exchange) => Promise<T>,
   call: Call,

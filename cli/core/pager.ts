@@ -7,10 +7,10 @@ import { pipeline } from 'node:stream/promises'
 import { CliError } from './errors.ts'
 
 /**
- * Shows text in a pager. Saves all text before starting the pager, which could otherwise block the service
- * by not reading.
+ * Shows text in a pager. First saves all text to a file, because a pager reads only as the user scrolls, and
+ * a pipe would therefore stall the transfer from the service.
  * @param text without control characters, which some pagers print unchanged
- * @param show gives the terminal to the pager while the function passed to it runs
+ * @param show suspends the picker while it runs the function passed to it
  */
 export async function showInPager(
   pager: string,

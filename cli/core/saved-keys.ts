@@ -60,7 +60,7 @@ export const describeProfile = (profile: string | undefined) =>
 
 interface Missing {
   address: string
-  /** Whether `address` is saved in the profile. */
+  /** Whether `address` is the saved base address, in which case hints omit --url. */
   isSavedAddress: boolean
   keys: SavedKey[]
   profile: string | undefined

@@ -289,7 +289,7 @@ export class Settings {
 
   /**
    * Finds the saved key for an address. If no profile is selected, also accepts a profile's key, provided
-   * that no other key fits the address.
+   * that it is the only key saved for the address.
    */
   private async findSavedKey(address: string | undefined): Promise<FoundSetting | undefined> {
     await this.findInFile('api_key')

@@ -11,8 +11,8 @@ import type { ScreenModes } from './screen-modes.ts'
 
 const pingMs = 15_000
 /**
- * Milliseconds between two resizes that make a running program redraw its screen: to a different size, and
- * back. If the second followed immediately, the program might notice neither.
+ * Milliseconds between changing and restoring the size of a running program's terminal, which makes the
+ * program redraw its screen. Without a delay, the program might notice neither change.
  */
 const drawMs = 100
 /** Number of unsent bytes above which the client stops reading from stdin. */
@@ -27,7 +27,7 @@ export const terminalSize = () => {
 interface TerminalState {
   shown: ShownOutput
   modes: ScreenModes
-  /** Whether the program may already have drawn its screen, and must redraw it for the new connection. */
+  /** True if the program may already have drawn its screen. The client then makes it redraw the screen. */
   hasScreen: boolean
 }
 
@@ -160,7 +160,7 @@ function untilExit(socket: WebSocket, { shown, modes }: TerminalState): Promise<
   })
 }
 
-/** Prints a frame's bytes that were not shown before. Pauses the socket while stdout cannot accept more. */
+/** Prints the bytes of a frame that have not been shown. Pauses the socket while the local stream is full. */
 function show(socket: WebSocket, frame: Buffer, shown: ShownOutput, modes: ScreenModes): void {
   const stream = frame[0] === frameStreams.stderr ? 'stderr' : 'stdout'
   const out = process[stream]

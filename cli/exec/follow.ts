@@ -53,9 +53,9 @@ interface StreamEvent {
 }
 
 /**
- * Yields events up to and including the last event, by default the exit event. Reconnects if the stream
- * breaks.
- * @param isLast may throw an error: a temporary error reopens the stream, and any other error ends it
+ * Yields events through the last one, by default the exit event. Reconnects if the stream breaks.
+ * @param isLast returns whether an event is the last one. If it throws a temporary error, the stream is
+ * reopened. Any other error is rethrown.
  * @throws {CliError} if the retry budget is used up
  */
 export async function* readAll<Event extends StreamEvent = ExecEvent>(
@@ -105,8 +105,8 @@ async function* untilBroken<Event>(
 }
 
 /**
- * Yields the chunks of a response. Each chunk restores the retry budget, except the first: a resumed stream
- * begins with a comment, even if the connection breaks before any event arrives.
+ * Yields the chunks of a response. Each chunk except the first restores the retry budget. The first may be
+ * the comment that begins a resumed stream, which does not mean that any events will arrive.
  */
 async function* countSignsOfLife(response: AsyncIterable<Uint8Array>, retry: RetryPolicy) {
   let isGreeted = false

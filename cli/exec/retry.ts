@@ -9,7 +9,7 @@ import { CliError } from '../core/errors.ts'
 export const retryBudgetMs = 30_000
 
 interface RetryOptions {
-  /** Retry budget in milliseconds. Each delay in `pausesMs` is used once, even if the budget is shorter. */
+  /** Retry budget in milliseconds. Each delay in `pausesMs` is used at least once, even beyond the budget. */
   maxMs?: number
   /** Delays between attempts, in milliseconds. The last delay repeats until the budget is used up. */
   pausesMs?: number[]

@@ -36,7 +36,7 @@ export interface UnpackOptions {
   skipped: Skipped
 }
 
-/** @param folder an existing path without symbolic links */
+/** Unpacks the archive passed to `write`. @param folder an existing path without symbolic links */
 export function unpackInto(folder: string, options: UnpackOptions) {
   // tar-stream does not decompress, so an archive cannot grow.
   const archive = extract({ filenameEncoding: 'latin1' } as Parameters<typeof extract>[0])

@@ -107,7 +107,7 @@ function cannotListen({ local, remote }: ForwardedPort, { code, message }: NodeJ
 
 /**
  * Polls the session until it ends.
- * @param onPause called between polls with a function that triggers the next poll
+ * @param onPause receives, after each poll, a function that starts the next poll without further delay
  * @throws {CliError} when the session has ended or is not accessible
  */
 export async function waitUntilDestroyed(

@@ -33,7 +33,7 @@ function set(text: string, path: string[], value: unknown): string {
   return text === '' ? `${after}\n` : after
 }
 
-/** Removes an object's member and its comma. jsonc-parser's `modify` would also remove comments around it. */
+/** Removes a member and its comma from an object. jsonc-parser's `modify` also removes nearby comments. */
 function removeMember(text: string, { offset, length, parent }: Node): string {
   const end = offset + length
   const object = parent!

@@ -39,7 +39,7 @@ export function editEntry(
 /** Returns an MCP server's entry in TOML settings. @throws {Unreadable} if the text cannot be parsed */
 export const readEntry = (text: string, path: EntryPath): unknown => serversOf(read(text), path)[path.name]
 
-/** Adds, completes or removes the server's table. `patch` later changes the values of existing fields. */
+/** Adds or removes the server's table, or adds missing fields. `patch` then changes the existing fields. */
 function editTables(text: string, { section, name }: EntryPath, entry?: ServerEntry, found?: Table): string {
   const eol = text.includes('\r\n') ? '\r\n' : '\n'
   const print = (values: ServerEntry) => stringify(values).trimEnd().replaceAll(/\r?\n/g, eol) + eol

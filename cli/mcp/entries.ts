@@ -85,8 +85,8 @@ export function thisServer(portable: boolean, profile: string | undefined): Serv
 export function entryFor(target: Target, server: Server): ServerEntry {
   const entry = entryOf(target, server)
   if (entry) return entry
-  throw new CliError('usage', `${target.title} cannot use HTTP unless its settings contain the API key.`, {
-    hint: 'Omit --http to use the local server.',
+  throw new CliError('usage', `${target.title} does not support --http.`, {
+    hint: 'It cannot read the API key from the environment. Omit --http to use the local server.',
   })
 }
 

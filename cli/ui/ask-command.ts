@@ -9,7 +9,7 @@ import type { Ui } from './ui.ts'
 /** Maximum number of commands in a session's history. */
 const maxRemembered = 100
 
-/** Prompts for a command, even if none can be run: without the prompt, typed keys would act on the page. */
+/** Prompts for a command even without an active session. Otherwise, the typed keys would act on the page. */
 export function askCommand(ui: Ui): void {
   const state = ui.store.get()
   let id = sessionInFront(state)?.id

@@ -1,4 +1,4 @@
-/** Arguments of `sandlot` commands that are equivalent to the picker's keys, or undefined if none is. */
+/** Arguments of the `sandlot` command that is equivalent to a picker key. Undefined if there is none. */
 import { type Row, selectedRow } from './folder.ts'
 import {
   isOpenTerminal,
@@ -29,9 +29,7 @@ export function onSession(state: State, words: string[], rest: string[] = []): s
   return session && [...words, '-s', session.id, ...rest]
 }
 
-/**
- * Returns arguments that attach to the selected command if it is a running terminal, or else run it again.
- */
+/** Returns arguments that attach to the selected command if its terminal is open, or that run it again. */
 export function rerunArguments(state: State): string[] | undefined {
   const command = selectedCommand(pageOf(state) as SessionPage)
   if (command && isOpenTerminal(command)) return onSession(state, ['attach'], [command.id])

@@ -3,7 +3,7 @@ import { type Flags, Settings } from '../core/settings.ts'
 import { leave } from '../core/shutdown.ts'
 
 /**
- * Opens the picker. Loads Ink on demand.
+ * Opens the picker, the interface that `sandlot` shows on a terminal without a command. Loads Ink on demand.
  * @returns the exit code
  * @throws {CliError} if the settings are invalid
  */

@@ -26,7 +26,7 @@ export function watchLastCommands(ui: Ui) {
     wait(pauseMs)
   }
 
-  /** Returns whether another request is allowed: last commands use up to a quarter of the rate limit. */
+  /** Returns whether another request is allowed. These requests use up to a quarter of the rate limit. */
   function mayAsk(): boolean {
     recent = recent.filter((at) => Date.now() - at < 60_000)
     const { account } = ui.store.get()

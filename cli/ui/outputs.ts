@@ -79,8 +79,8 @@ export function interrupt(ui: Ui): void {
 const interruptedEarly = new Set<number>()
 
 /**
- * Handles Ctrl-C. On the output page, first interrupts a running command, then leaves the page. On other
- * pages, quits the picker.
+ * Handles Ctrl-C. On the output page, the first press interrupts a running command, and the next leaves the
+ * page. On other pages, Ctrl-C quits the picker.
  */
 export function interruptOrQuit(ui: Ui) {
   const state = ui.store.get()

@@ -9,7 +9,7 @@ import type { Dialog } from './state.ts'
 import { type Press, typeAhead } from './type-ahead.ts'
 import type { Ui } from './ui.ts'
 
-/** Ink's key names. The picker's key names are lowercase, without `Arrow`. */
+/** Ink's names of special keys. The picker's names are lowercase and omit `Arrow`, for example `up`. */
 const named = [
   ...(['upArrow', 'downArrow', 'leftArrow', 'rightArrow', 'pageUp', 'pageDown'] as const),
   ...(['home', 'end', 'return', 'escape', 'backspace', 'delete'] as const),

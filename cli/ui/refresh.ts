@@ -72,7 +72,7 @@ async function refresh(ui: Ui, isAsked: boolean): Promise<void> {
 /** Rejects a response that lacks fields the views need, because it is not from a Sandlot service. */
 function assertAccount({ concurrent, usage }: Partial<Reply<'getAccount'>>): void {
   if (concurrent && usage) return
-  throw new CliError('unexpected_answer', 'The server at this address is not a Sandlot service.')
+  throw new CliError('unexpected_answer', 'The reply is not from a Sandlot service. Check the address.')
 }
 
 function handleError(ui: Ui, error: CliError) {

@@ -14,8 +14,8 @@ import { secretFile } from '../supervisor/stack-settings.ts'
 const data = join(root, '.data')
 
 /**
- * Returns DATABASE_URL from the environment or .env, or the URL of the server that `npm start` runs here.
- * @throws a user-facing error if neither exists
+ * Returns DATABASE_URL from the environment or .env, or the URL of the PostgreSQL that `npm start` runs.
+ * @throws a user-facing error if the variable is not set and there is no such server
  */
 export function findDatabase(): string {
   readDotEnv()
@@ -31,8 +31,8 @@ export function findPasswordCost(): number {
 }
 
 /**
- * Returns REDIS_URL from the environment or .env, or the URL of the server that `npm start` runs here.
- * @throws a user-facing error if neither exists
+ * Returns REDIS_URL from the environment or .env, or the URL of the Redis that `npm start` runs.
+ * @throws a user-facing error if the variable is not set and there is no such server
  */
 export function findRedis(): string {
   readDotEnv()
@@ -42,7 +42,7 @@ export function findRedis(): string {
   throw new Error('Redis was not found. Set REDIS_URL, or run npm start in this folder.')
 }
 
-/** Returns the base URL of the internal server in this container. */
+/** Returns the base URL of the server for health checks and metrics (INTERNAL_PORT) on this machine. */
 export function findInternalServer(): string {
   readDotEnv()
   const { host, port } = readInternalServer(process.env)
@@ -57,9 +57,9 @@ export function makeKeys(): Report {
 }
 
 /**
- * Derives SECRETS_PUBLIC_KEY and, unless it is set, RPC_KEY for API processes, which must not have
- * SECRETS_KEY. If SECRETS_KEY is not set, uses the one that `npm start` generated in this folder.
- * @throws a user-facing error if there is no SECRETS_KEY
+ * Returns SECRETS_PUBLIC_KEY and RPC_KEY, which API processes use instead of SECRETS_KEY. Derives them from
+ * SECRETS_KEY, except for an RPC_KEY that is already set. `npm start` may have saved SECRETS_KEY in a file.
+ * @throws a user-facing error if SECRETS_KEY is neither set nor saved
  */
 export function showPublicKey(): Report {
   readDotEnv()

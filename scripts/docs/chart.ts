@@ -57,7 +57,7 @@ function typeOf(value: string): string {
   return /^(true|false)$/.test(value) ? 'bool' : 'string'
 }
 
-/** Settings that the schema omits, because the chart sets them itself or they have no effect in a pod. */
+/** Settings omitted from the values schema, because the chart sets them or they have no effect in a pod. */
 const withoutEffect = [
   ...['PORT', 'HOST', 'ALLOWED_HOSTS', 'TRUSTED_PROXIES', 'NODE_ENV', 'KUBECONFIG'],
   ...['INTERNAL_PORT', 'INTERNAL_HOST', 'RPC_PORT', 'DRAIN_SECONDS', 'SHUTDOWN_DELAY_SECONDS'],

@@ -2,7 +2,7 @@ import * as z from 'zod'
 import { settingGroups } from '../../shared/platform/settings-schema.ts'
 import { code, table } from './table.ts'
 
-/** JSON Schema of a setting. If `unset` is present, docs/settings.md shows it in place of the default. */
+/** JSON Schema of a setting. `unset` is the text, if any, that docs/settings.md shows as the default. */
 interface DescribedSetting {
   description?: string
   default?: unknown

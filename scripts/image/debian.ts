@@ -5,12 +5,12 @@ import { run } from '../services/run.ts'
 import type { Part } from './sbom.ts'
 import type { Entry } from './tar.ts'
 
-/** Matches shared libraries, the only files in the Debian packages that the server needs. */
+/** Matches the paths of shared libraries. The server needs no other files from the Debian packages. */
 const library = /^(?:\/usr)?\/lib(?:64)?\/(?:[\w-]+-linux-gnu\/)?[^/]+\.so\.[\d.]+$/
 
 /**
  * @param architecture Debian's name for the architecture, such as `amd64`
- * @throws {Error} a user-facing error on other systems, or if a package is not installed
+ * @throws {Error} a user-facing error if this system has no dpkg, or if a package is not installed
  */
 export async function readLibraries(architecture: string): Promise<{ entries: Entry[]; parts: Part[] }> {
   if (findProgram('dpkg-query') === undefined) {
@@ -44,8 +44,8 @@ async function readPackage(name: string): Promise<{ entries: Entry[]; part: Part
 }
 
 /**
- * Returns the license file of a package. The GCC libraries share the license file of the package
- * `gcc-N-base`, which is read directly if the link to it is missing, as in slim Debian images.
+ * Returns the license file of a package. The GCC libraries share the license file of `gcc-N-base`. If the
+ * link to that file is missing, as in slim Debian images, the file itself is read.
  */
 function readCopyright(name: string, status: string): Buffer {
   const base = /\bgcc-\d+-base\b/.exec(status) ?? []

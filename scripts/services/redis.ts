@@ -20,7 +20,7 @@ const oldest = 7
 export const redisSocket = (socketDir: string) => join(socketDir, 'redis.sock')
 export const redisUrl = (socketDir: string) => `unix://${encodeURI(redisSocket(socketDir))}`
 
-/** Cached result of the search for Redis, which starts three processes. */
+/** Result of the search for Redis. It is cached, because each search can start three processes. */
 let found: Promise<DebianProgram> | undefined
 
 /**
@@ -90,9 +90,7 @@ async function majorVersion(path: string, environment: Record<string, string> = 
   return Number(/\bv=(\d+)\./.exec(text)?.[1] ?? 0)
 }
 
-/**
- * Sends a Redis command. Returns the first line of the response, or undefined if there is none within 1 s.
- */
+/** Sends a Redis command. Returns the first line of the response, or undefined if none arrives within 1 s. */
 function ask(socket: string, command: string): Promise<string | undefined> {
   return new Promise((resolve) => {
     const connection = connect(socket)

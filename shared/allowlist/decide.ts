@@ -1,6 +1,6 @@
 /**
- * Checks commands against an account's allowlist. An entry is a command name, followed by the arguments that
- * every call must begin with (docs/allowlist.md).
+ * Checks commands against an account's allowlist. An entry is a command name, optionally followed by
+ * arguments, and allows every command that begins with these words (docs/allowlist.md).
  */
 import { affectsPrograms } from './environment-variables.ts'
 

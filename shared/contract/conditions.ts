@@ -13,9 +13,7 @@ export const EntityTags = z
 const range = '\\s*(?:\\d+-\\d*|-\\d+)\\s*'
 const bytesUnit = '[Bb][Yy][Tt][Ee][Ss]='
 
-/**
- * A `Range` header. A range in an unknown unit is accepted, because RFC 9110 requires servers to ignore it.
- */
+/** A `Range` header. Ranges in unknown units are valid, because RFC 9110 requires servers to ignore them. */
 export const Range = z
   .string()
   .regex(

@@ -134,13 +134,11 @@ interface CharacterSet {
   ranges: [number, number][]
   /** Contents of bracket expressions, such as `[:alnum:]_`, without the outer brackets. */
   classes: string[]
-  /** Contents of the classes that negated escapes such as `\D` and `\W` exclude. */
+  /** Same for negated escapes: `\W` adds `[:alnum:]_`, and matches all other characters. */
   negatedClasses: string[]
 }
 
-/**
- * Translates a bracket expression. Unlike in POSIX, a backslash inside the brackets is an escape character.
- */
+/** Translates a bracket expression. Unlike in POSIX, a backslash inside it is an escape character. */
 function readSet(pattern: string, start: number): { posix: string; end: number } {
   const isNegated = pattern[start + 1] === '^'
   const set: CharacterSet = { isNegated, ranges: [], classes: [], negatedClasses: [] }

@@ -68,7 +68,7 @@ export const limits = {
   allowlist: { entries: 200, characters: 200 },
   /** Maximum total size of the names and values in a sandbox's metadata. */
   metadataBytes: 4 * 1024,
-  /** How long after a sandbox's creation its commands are listed and its metadata is kept. */
+  /** Days from creation until ended commands and the metadata of destroyed sandboxes are deleted. */
   pastDays: 31,
   /** How long counts of refused commands are kept. */
   refusalDays: 31,

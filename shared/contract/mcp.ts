@@ -43,7 +43,7 @@ export interface Tool {
   without?: readonly string[]
   /** Inputs that the tool always requires, although they are optional in the route. */
   required?: readonly string[]
-  /** Descriptions of inputs that have fewer features in the tool than in the route. */
+  /** Input descriptions that replace those of the route, because the tool lacks some of its features. */
   inputs?: Record<string, string>
   /** Default values that override the route's defaults. */
   defaults?: Record<string, unknown>
@@ -52,7 +52,7 @@ export interface Tool {
 
 const reads = { readOnly: true, destructive: false, idempotent: true, openWorld: false } as const
 const changes = { readOnly: false, destructive: true, idempotent: false, openWorld: false } as const
-/** Excludes `path_base64`, because agents cannot use non-UTF-8 paths, and `reveal`, which shows secrets. */
+/** Omits inputs from the file tools: agents cannot use non-UTF-8 paths, and `reveal` could show secrets. */
 const named = { without: ['path_base64', 'reveal'] } as const
 
 export const tools = {

@@ -286,7 +286,7 @@ const passwordCosts = rows<{ costAt: number }>()(
 /**
  * Counts accounts by the cost of their password hash. If there are no accounts, returns one row with a null
  * cost.
- * @param costAt index of the byte in a hash that contains the cost
+ * @param costAt offset of the cost byte in a hash
  */
 export const countPasswordCosts = (db: Queries, costAt: number) => passwordCosts(db, { costAt })
 

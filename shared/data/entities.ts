@@ -70,7 +70,7 @@ const Exec = defineEntity({
     id: p.text().primary(),
     sandbox_id: p.text(),
     worker_id: p.text(),
-    /** PID of the leader of the command's process group. In a slot (a pre-opened shell), it is the shell. */
+    /** PID of the command's process group leader. In a slot (a pre-opened shell), the shell is the leader. */
     pid: p.integer().nullable(),
     idempotency_key: p.text().nullable(),
     request_hash: p.blob().$type<Buffer>().nullable(),

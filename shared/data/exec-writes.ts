@@ -32,10 +32,7 @@ const insertBy = (commitMode: RawBuilder<unknown>, it: StartedExec) => sql<{ id:
   on conflict do nothing
   returning id`
 
-/**
- * Makes the transaction commit before the WAL is flushed. A PostgreSQL crash can then lose the most recent
- * commits.
- */
+/** Lets the commit return before the WAL is flushed. A PostgreSQL crash can then lose recent commits. */
 const quick = sql`select set_config('synchronous_commit', 'off', true)`
 
 /**

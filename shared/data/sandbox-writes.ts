@@ -74,10 +74,10 @@ const end = first<{ id: string; reason: DestroyReason; detail: string | null }>(
 )
 
 /**
- * Destroys a sandbox, so that it no longer counts against the quota. The caller must delete the pod. With the
- * reason `start_failed`, a ready sandbox is not destroyed. The stored reason is `expired` if the sandbox has
- * expired, because clients may already have seen `expired`. Otherwise, it is `start_failed` instead of
- * `pod_failed` if the sandbox is not ready.
+ * Destroys a sandbox, so that it no longer counts against the quota. The caller must delete the pod. A call
+ * with `start_failed` does not destroy a ready sandbox. The stored reason can differ from `reason`: it is
+ * `expired` if the sandbox has expired, because clients may already have seen that. Otherwise, `start_failed`
+ * replaces `pod_failed` if the sandbox never became ready.
  * @returns the row if this call destroyed the sandbox
  */
 export const markDestroyed = (db: Queries, id: string, reason: DestroyReason, detail: string | null = null) =>
@@ -295,8 +295,8 @@ const used = hasRow<OnePod>()('warm pod is used', (db, { id, podUid }) =>
 )
 
 /**
- * Marks a claimed warm pod as used: if the pod dies, its sandbox ends. Returns false if the sandbox has
- * another pod or none.
+ * Marks a claimed warm pod as used. If the pod dies later, the sandbox ends and does not start again in a new
+ * pod. Returns false if the sandbox has another pod or none.
  */
 export const markUsed = (db: Queries, id: string, podUid: string) => used(db, { id, podUid })
 

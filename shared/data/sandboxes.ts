@@ -155,8 +155,8 @@ interface Listed {
 }
 
 /**
- * Conditions of the list queries, one for each index that returns sandboxes in ID order. Each has its own
- * statements, because PostgreSQL plans a prepared statement without regard to its values.
+ * Conditions of the list queries, one for each index that returns sandboxes in ID order. Each condition has
+ * its own prepared statements, because PostgreSQL's generic plan for a statement ignores parameter values.
  *
  * A query uses only the most selective index. Few sandboxes are `active`, metadata is usually more selective
  * than a name, and a name is usually more selective than an image.

@@ -1,6 +1,6 @@
 /**
- * Statements for the `secret` table. Only this file writes to the table, apart from a trigger for destroyed
- * sandboxes.
+ * Statements for the `secret` table. Only this file writes to the table, apart from a trigger that deletes
+ * the secrets of destroyed sandboxes.
  */
 import { sql } from 'kysely'
 import type { Queries } from './database.ts'

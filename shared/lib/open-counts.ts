@@ -1,4 +1,4 @@
-/** Counts how many uses of each key are open, such as connections to each sandbox. */
+/** Counts the current uses of each key, such as the open connections to each sandbox. */
 export class OpenCounts {
   private readonly counts = new Map<string, number>()
 
@@ -10,7 +10,7 @@ export class OpenCounts {
     return this.counts.get(key) ?? 0
   }
 
-  /** Counts a use of the key until the returned function is called, which must happen only once. */
+  /** Counts a use of the key until its end. The caller must call the returned function once, at the end. */
   begin(key: string): () => void {
     this.counts.set(key, this.of(key) + 1)
     return () => {

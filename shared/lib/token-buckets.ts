@@ -39,7 +39,7 @@ export class TokenBuckets {
   }
 
   /**
-   * Takes tokens, even if the bucket's balance becomes negative, or returns tokens if `tokens` is negative.
+   * Takes tokens, even if the bucket's balance becomes negative. A negative `tokens` puts tokens back.
    * @returns the milliseconds until the balance is no longer negative, or 0
    */
   spend(owner: string, tokens: number): number {

@@ -10,7 +10,7 @@ export interface LivenessTimeouts {
   handOver: number
   /** How long a worker may take to answer a liveness check before its open calls count as lost. */
   answer: number
-  /** Length of the last part of `answer`. A worker that transfers bytes during it is busy, not lost. */
+  /** Length of the final part of `answer`. A worker that transfers bytes in this part is busy, not lost. */
   last: number
   /**
    * Age at which a registry entry no longer counts as the entry of a live worker. Until then, only refused
@@ -26,7 +26,7 @@ export interface LivenessTimeouts {
   missingAnswer: number
   /** How long to wait for the cluster to respond to a request or to open a connection to a pod. */
   cluster: number
-  /** How long a worker waits for the cluster to answer a ping. Its heartbeat is delayed by this wait. */
+  /** How long a worker waits for the cluster to answer a ping. The heartbeat is sent only after this wait. */
   ping: number
   /**
    * Interval between pings to a pod, within which each ping must be answered. Pings pass through the

@@ -77,7 +77,7 @@ const addresses = {
     .string()
     .default('127.0.0.1')
     .describe(
-      'The address that `INTERNAL_PORT` and `RPC_PORT` listen on. The API and all workers must be able to reach each worker at this address.',
+      'The address to which `INTERNAL_PORT` and `RPC_PORT` are bound. The API and all workers must be able to reach each worker at this address.',
     ),
 }
 
@@ -130,7 +130,7 @@ const drivers = {
     ),
   KUBECONFIG: z.string().optional().meta({
     unset: 'the service account of the pod',
-    description: "The path of the file with the cluster's address and credentials. Set it only for workers.",
+    description: 'The path of the kubeconfig file. Set it only for workers.',
   }),
   SANDBOX_NAMESPACE: z.string().default('sandlot').describe('The namespace of the sandbox pods.'),
   SANDBOX_RUNTIME_CLASS: z

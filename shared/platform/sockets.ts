@@ -4,8 +4,8 @@ import type { Duplex } from 'node:stream'
 import { TokenBuckets } from '../lib/token-buckets.ts'
 
 /**
- * Maximum number of unanswered requests per connection. Node parses all of the pipelined requests in a chunk
- * at once.
+ * Maximum number of unanswered requests per connection. Without it, Node would start all of the pipelined
+ * requests in a chunk at once.
  */
 const maxUnanswered = 8
 

@@ -63,7 +63,7 @@ export interface Streams {
   readOutput: { args: OneExec & { stream: 'stdout' | 'stderr'; range?: string | undefined } }
   /** Reads a file or a byte range. Supports the conditional requests of RFC 9110. */
   readRaw: { args: InSandbox & FileName & ReadConditions }
-  /** Reads lines, or a file with its secrets redacted. The response's length is not known in advance. */
+  /** Reads a file, or only some of its lines. Redacts secrets unless `reveal` is `true`. */
   readShown: { args: Calls['viewFile']['args'] }
   /** Streams the changes under a path until the client disconnects. */
   watchFiles: { args: Calls['listFiles']['args'] }
@@ -126,7 +126,10 @@ export const nameAt = (path: string) => /^\/(?:calls|streams)\/(\w+)$/.exec(path
 export const attachPath = '/attach'
 export const portPath = '/port'
 
-/** Header with the arguments of a stream as JSON in base64url, if the body is the client's data. */
+/**
+ * Header that carries the arguments of a call as base64url-encoded JSON. Used for WebSockets, and for
+ * streaming calls whose body contains the client's data.
+ */
 export const argsHeader = 'x-sandlot-args'
 export const accountHeader = 'x-sandlot-account'
 /** Header with the time after which the API considers an unresponsive worker lost, in milliseconds. */
@@ -142,6 +145,6 @@ export interface CallProblem {
 
 /**
  * Error code for an Idempotency-Key whose command runs on another worker. The error contains `exec_id` and
- * `worker_id`, so that the API calls that worker. The client never receives this code.
+ * `worker_id`, so that the API can call that worker. The client never receives this code.
  */
 export const execElsewhere = 'exec_elsewhere'

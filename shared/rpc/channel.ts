@@ -32,7 +32,7 @@ export function provenTo({ id, secret }: Callee): RequestOptions {
 }
 
 /**
- * Returns TLS options for a server that accepts calls to one worker.
+ * Returns TLS options for the server that accepts a worker's RPCs.
  * @param secrets all values of RPC_KEY, so that keys can be rotated one process at a time
  */
 export function acceptCallsTo(workerId: string, secrets: readonly string[]): TlsOptions {

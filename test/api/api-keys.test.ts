@@ -206,7 +206,7 @@ describe('keys with scope run', () => {
     (name) => endpoints[name].credential === 'key',
   )
 
-  test.each(withKey)('a key with scope `run` can call %s only if permitted by the contract', async (name) => {
+  test.each(withKey)('a key with scope `run` can call %s unless it requires scope `full`', async (name) => {
     const alice = await world.account()
     const agent = await runKey(alice)
     const body = endpoints[name].method === 'GET' ? {} : { body: {} }

@@ -56,7 +56,7 @@ const allowed = (outcomes: Outcome[]) => outcomes.filter(({ status }) => status 
 
 const refilled = (limit: number, ms: number) => Math.floor((ms * limit) / 60_000)
 
-test('each API process counts read requests and change requests in its own rate-limit buckets', async () => {
+test('each API process has its own rate-limit buckets, one for read requests and one for change requests', async () => {
   const alice = await world.account()
   const strict = await world.startApi({ RATE_READS_PER_MINUTE: '3', RATE_CHANGES_PER_MINUTE: '1' })
   const api = world.apis.indexOf(strict)

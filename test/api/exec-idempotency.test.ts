@@ -66,7 +66,7 @@ test('rejects an Idempotency-Key that is reused with a different large stdin', a
   await expect(run(`${stdin}two`)).rejects.toMatchObject({ status: 409, code: 'idempotency_conflict' })
 })
 
-test("a retry reaches the worker running the command, even if another worker now owns the sandbox's slots", async () => {
+test('a retry reaches the worker running the command, even if new commands now go to another worker', async () => {
   const alice = await world.account()
   const params = await sandboxOf(alice)
   const body: ExecRequest = { command: 'echo x >> runs; while ! test -e go; do sleep 0.1; done; cat runs' }

@@ -91,7 +91,7 @@ describeOnBothDrivers('a command that signals its shell', (driver) => {
     ['KILL', 'SIGKILL'],
     ['TERM', 'SIGTERM'],
   ])(
-    'reports the exit status that the driver observes if a command in a terminal sends %s to its parent',
+    'if a command in a terminal sends %s to its parent, reports it as lost (local) or signaled (Kubernetes)',
     async (signal, name) => {
       const result = await inBackground({
         command: `trap "" HUP; kill -${signal} $PPID; sleep 7205; sleep 7205`,

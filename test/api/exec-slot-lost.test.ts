@@ -8,7 +8,7 @@ import { shareSandbox } from '../support/shared.ts'
 describe.skipIf(!hasCluster)('lost slots on a cluster', () => {
   const { world, params, sh } = shareSandbox({ driver: 'kubernetes', wire: true })
 
-  test('a command whose slot is lost before the command starts runs exactly once, in another slot', async () => {
+  test('if the shell (slot) assigned to a command dies before the command starts, another shell runs it once', async () => {
     const driver = await openWorldDriver(world)
     const inPod = async (line: string) =>
       (await run(driver, { name: podName(params.id) }, shell(line))).stdout.trim().split('\n')

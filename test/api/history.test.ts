@@ -16,7 +16,7 @@ const sandboxes = 20_000
 /** Covers a page or one account's sandboxes, and is below 1 % of any table. */
 const maxRows = 250
 
-test('no SQL statement of the service scans all past sandboxes', async () => {
+test('no SQL statement scans all past sandboxes', async () => {
   await using world = await startWorld({ workers: 0, separatePostgres: true })
   const alice = await world.account()
   await fillHistory(world.db, { sandboxes, accountId: alice.id })

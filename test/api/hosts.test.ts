@@ -93,7 +93,7 @@ describe('host and origin checks', () => {
     [['a.example:1'], '127.0.0.1', 'a.example:2', 'host_not_allowed'],
     [['*'], '127.0.0.1', 'whatever.example', 'ok'],
   ])(
-    'with the allowed hosts %j and the address %s, the Host header %j results in %s',
+    'with the allowed hosts %j and the listen address %s, the Host header %j results in %s',
     (allowed, own, host, code) => {
       expect(codeOf(allowed, own, host === undefined ? {} : { host })).toBe(code)
     },

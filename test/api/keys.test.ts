@@ -83,7 +83,7 @@ test('a sealed value can be opened with any configured key, but only in its orig
   }
 })
 
-test('each run of make-keys generates four new keys that match each other', () => {
+test("each run of make-keys generates new keys and derives the API's keys from SECRETS_KEY", () => {
   const make = () =>
     execFileSync(process.execPath, ['scripts/admin.ts', 'make-keys'], { cwd: root, encoding: 'utf8' })
   const text = make()

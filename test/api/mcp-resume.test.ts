@@ -103,7 +103,7 @@ test.concurrent('if the client does not resume a stream, the command is killed a
 test.concurrent.each([
   ['with an id for resumption', headers, /^:\n\nid: \S+\nretry: 1000\ndata: \n\n/],
   ['of an older protocol version', { 'mcp-protocol-version': '2025-06-18' }, /^:\n\n$/],
-])('a stream %s starts before its command exits', async (_, of, first) => {
+])('an MCP stream %s starts before its command exits', async (_, of, first) => {
   const word = `at-once-${Object.values(of)}`
   const response = await fetch(`${world.url()}/v1/mcp`, call('exec', waiting(word), of))
   const chunks = response.body!.pipeThrough(new TextDecoderStream()).getReader()

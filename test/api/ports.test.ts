@@ -49,7 +49,7 @@ describeOnBothDrivers('sandbox ports', (driver) => {
     )
   })
 
-  test('closes the port connection when the program on the port closes it or no program listens', async () => {
+  test('closes a port connection when the program in the sandbox closes it, or if no program listens on the port', async () => {
     const line = await open()
     line.socket.send(Buffer.from('bye quit'))
     expect(await line.closed).toEqual([1000, 'the listener closed the connection'])

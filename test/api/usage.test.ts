@@ -79,7 +79,7 @@ test("the account's usage of the current UTC month includes running sandboxes", 
   expect((await bob.call('getAccount')).body.usage.milliseconds).toBe(0)
 })
 
-test('the running time of a replaced warm pod counts toward the month in which the pod ran', async () => {
+test("a sandbox's time in a warm pod that was replaced counts toward the month in which the pod ran", async () => {
   const alice = await world.account()
   const ready = newYear - 10 * minute
   await setClock(world.db, new Date(ready))

@@ -58,7 +58,7 @@ describe.skipIf(!hasCluster || !hasHelm)('the chart, on a cluster', () => {
     for (const object of wide) await objects.delete(object)
   })
 
-  test('the cluster accepts all objects in the chart, and the pods meet the restricted standard', async () => {
+  test('the cluster accepts all objects in the chart, and its pods meet the restricted Pod Security Standard', async () => {
     const more = [
       '--set',
       'quickstart.enabled=true,quickstart.storage=,api.autoscaling.enabled=true,worker.autoscaling.enabled=true',
@@ -133,7 +133,7 @@ describe.skipIf(!hasCluster || !hasHelm)('the chart, on a cluster', () => {
       expect(readChecksums()).not.toContain(api)
     })
 
-    test('helm install rejects a quickstart with volumes if the cluster has no default StorageClass', async () => {
+    test('helm install rejects quickstart databases with volumes if the cluster has no default StorageClass', async () => {
       const { items } = await admin.makeApiClient(StorageV1Api).listStorageClass()
       const hasDefault = items.some(
         ({ metadata }) => metadata?.annotations?.['storageclass.kubernetes.io/is-default-class'] === 'true',

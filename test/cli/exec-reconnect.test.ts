@@ -58,7 +58,7 @@ const remoteOver = (line: CuttableLine) => {
   return createRemote(createApi(new Settings({ url: line.url, apiKey: apiKey! }, {})), user.id)
 }
 
-test.concurrent('`exec` keeps reconnecting after more failures than a single request allows', async () => {
+test.concurrent('`exec` reconnects more often than the client retries a single request', async () => {
   await using line = await openLine(world.url())
   const remote = remoteOver(line)
   let tries = 0

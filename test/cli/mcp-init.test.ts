@@ -196,7 +196,7 @@ describe('codex', () => {
   const args = started.args.map((each) => JSON.stringify(each)).join(', ')
   const table = `[mcp_servers.sandlot]\ncommand = ${JSON.stringify(started.command)}\nargs = [ ${args} ]\n`
 
-  test('`mcp init` for codex appends a table to the file', async () => {
+  test("`mcp init` for codex appends a table to the user's config.toml", async () => {
     using home = new Place()
     const before = '# mine\nmodel  =  "o5" # fast\n\n[mcp_servers.other]\n  command = "x"\n'
     const file = home.write('.codex/config.toml', before)

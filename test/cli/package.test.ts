@@ -88,7 +88,7 @@ test('the package contains the license of each bundled package', () => {
   expect(notice).toContain('Permission is hereby granted')
 })
 
-test('an installed copy of the package runs from its own folder', async () => {
+test('the installed package runs without the repository, and `mcp init` prints the path of that installation', async () => {
   using home = new Home()
   const program = join(empty, 'node_modules', '.bin', 'sandlot')
   expect(statSync(program).mode & 0o111).not.toBe(0)

@@ -64,7 +64,7 @@ async function paste(shell: string, line: string, home: Home, isBracketed: boole
 
 describe.each(shells)('pasted into %s', (shell) => {
   test.each([true, false])(
-    'a line pasted into a shell runs only the intended command (bracketed paste: %s)',
+    'a pasted command line with hostile arguments runs only that command (bracketed paste: %s)',
     async (isBracketed) => {
       using home = new Home()
       const line = shellLine('sandlot', ...hostileWords)
@@ -73,7 +73,7 @@ describe.each(shells)('pasted into %s', (shell) => {
     },
   )
 
-  test('each argument of a pasted line arrives byte for byte', () => {
+  test('each argument of a pasted command line arrives byte for byte', () => {
     const letters = fc.oneof(
       fc.constantFrom(...'\'"\\!$`~#=07nx\t\n\u001b\u007f\u0085\u009b\u202e\u2028é語'),
       fc.string({ unit: 'grapheme', minLength: 1, maxLength: 1 }),

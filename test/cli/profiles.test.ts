@@ -25,7 +25,7 @@ function homeWithProfiles() {
   return { home, show, [Symbol.dispose]: () => home[Symbol.dispose]() }
 }
 
-test('settings take precedence in this order: flag, --profile, environment, SANDLOT_PROFILE, top level', async () => {
+test('settings take precedence in this order: flag, --profile, environment, SANDLOT_PROFILE, top level of the file', async () => {
   using at = homeWithProfiles()
   const file = at.home.configFile
   const env = {
@@ -71,7 +71,7 @@ test('settings take precedence in this order: flag, --profile, environment, SAND
   expect(await at.show([], { SANDLOT_URL: '' })).toEqual(top)
 })
 
-test('the top-level key is never sent to the address of a profile that has no key', async () => {
+test("the settings file's top-level API key is never sent to the address of a profile without a key", async () => {
   using at = homeWithProfiles()
   await using peer = await startPeer((_, response) => response.end('{}'))
   at.home.writeConfig(file.replace('https://bare.example', peer.url))

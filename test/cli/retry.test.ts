@@ -100,6 +100,6 @@ test('the client follows a silent command as long as keep-alives arrive', async 
   expect(await openedAgain([comment, comment], 20)).toBe(21)
 })
 
-test('the first comment on an event stream does not restore the retry budget', async () => {
+test('the first comment in an event stream does not restore the retry budget', async () => {
   expect(await openedAgain([comment], 20)).toBe(3)
 })

@@ -133,7 +133,7 @@ describe('an additional policy', () => {
   })
 })
 
-test('reports each required permission that no RBAC rule grants on all objects', () => {
+test('reports each required permission that RBAC does not grant, or grants only for named objects', () => {
   expect(findMissingRights(neededRules)).toEqual([])
   expect(findMissingRights([{ apiGroups: ['*'], resources: ['*'], verbs: ['*'] }])).toEqual([])
   const few = neededRules.map((rule) => ({

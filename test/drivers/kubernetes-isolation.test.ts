@@ -218,7 +218,7 @@ describe.skipIf(!hasCluster)('cluster isolation', () => {
   })
 
   describe('admission', () => {
-    test('the sandbox namespace rejects a pod that violates the restricted standard', async () => {
+    test('the sandbox namespace rejects a pod that violates the restricted Pod Security Standard', async () => {
       const body = {
         metadata: { name: 'privileged' },
         spec: { containers: [{ name: 'main', image: images.busybox }] },

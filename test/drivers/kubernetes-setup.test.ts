@@ -136,7 +136,7 @@ describe.skipIf(!hasCluster)('cluster setup', () => {
       return JSON.stringify(config)
     }
 
-    test('the credential file is read again when the cluster rejects the credential', async () => {
+    test('the driver reads the kubeconfig again when the cluster rejects its credential', async () => {
       const KUBECONFIG = await world.keep(await withToken('of.nobody.any-more'))
       const refused = world.open({ KUBECONFIG })
       expect(await answerOf(refused)).toMatch(/HTTP 401.*Run `npm run cluster`/)
@@ -146,7 +146,7 @@ describe.skipIf(!hasCluster)('cluster setup', () => {
       await eventually(() => isWell(refused), 20_000)
     })
 
-    test('a warning is logged weeks before the credential expires', async () => {
+    test('the driver logs a warning weeks before its cluster credential expires', async () => {
       const { status } = await world.api.createNamespacedServiceAccountToken({
         name: serviceAccountName,
         namespace: world.namespace,

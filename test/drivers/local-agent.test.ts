@@ -24,7 +24,7 @@ async function listen(onRequest: (role: Role, socket: Socket) => void): Promise<
   return path
 }
 
-test('output is kept even if it is read only after the exit status has arrived', async () => {
+test('the output of a process is kept even if it is read only after the exit status has arrived', async () => {
   const bytes = 300_000
   const path = await listen((role, socket) => {
     if (role === 'main') socket.end(Buffer.concat([status({ started: true }), status({ exit: 7 })]))

@@ -119,7 +119,7 @@ describe('the system call filter', () => {
       expect(judge(number, first)).toBe(answer)
     })
 
-    test('the system call filter can allow the agent to create user namespaces but no others', () => {
+    test('the system call filter can allow the agent to create user namespaces, but no other kind of namespace', () => {
       const options = { mayUnshareUser: true }
       expect(judge(unshare, 0x10000000, options)).toBe(allow)
       expect(judge(unshare, 0x10020000, options)).toBe(EPERM)
@@ -163,7 +163,7 @@ describe('the bubblewrap command line', () => {
   }
   const plan = { home: '/data/pod', fileSize: 1024 }
 
-  test('the bubblewrap command line mounts /usr before it hides a checkout under /usr', () => {
+  test('the bubblewrap command line mounts /usr before it hides a Sandlot checkout under /usr', () => {
     const command = sandboxCommand({ ...plan, isolation: 'user' }, view).join(' ')
     expect(command).toMatch(/--ro-bind \/usr \/usr .*--tmpfs \/usr\/src\/app/)
     expect(command).not.toContain('/home/me')

@@ -135,7 +135,7 @@ describe('workers that die', () => {
     expect(findProcesses(own)).toEqual([])
   })
 
-  test('after `kill -9` of the stack, its watchdog destroys every sandbox', async () => {
+  test('if the `npm start` supervisor is killed, its watchdog destroys every sandbox', async () => {
     const own = mkdtempSync(join(tmpdir(), 'sandlot-local-'))
     onTestFinished(() => rmSync(own, { recursive: true }))
     const { driver } = openDriver({ directory: own })
@@ -155,7 +155,7 @@ describe('workers that die', () => {
   })
 })
 
-test('a watch on the local driver reports a killed sandbox within two seconds, and an expired sandbox', async () => {
+test('a watch on the local driver reports killed sandboxes within two seconds, and also expired ones', async () => {
   const { pod, driver } = await createReady()
   const { pod: expiring } = await createReady({ deadlineSeconds: 5 })
   const deaths = new Map<string, PodDeath>()

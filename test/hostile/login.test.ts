@@ -86,7 +86,7 @@ test('logins with wrong passwords are limited per email address without locking 
   expect((await logIn(alice, home)).status).toBe(200)
 })
 
-test("crafted email values cannot exhaust the rate-limit bucket of an owner's known IP address", async () => {
+test("email values that imitate a rate-limit key cannot use up the login limit of the account's owner", async () => {
   const alice = await world.account()
   const home = '127.0.5.1'
   expect((await logIn(alice, home)).status).toBe(200)

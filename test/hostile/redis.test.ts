@@ -182,7 +182,7 @@ test('an RPC cannot be read, changed or replayed in transit', async () => {
   expect(ran.stdout).toBe(`${canary}\n`)
 })
 
-test("a forged job has no effect beyond what the sandbox's row requires anyway", async () => {
+test("a forged job changes nothing unless the sandbox's database row already requires the change", async () => {
   const jobs = new Queue(queueName, { connection: world.redis as never, prefix: queuePrefix })
   const { id: sandboxId } = params
   const forged = [
@@ -223,7 +223,7 @@ test('a worker rejects an RPC that does not use the RPC key', async () => {
   await expect(plainCallTo(callsUrl.replace('https', 'http'))).rejects.toThrow()
 })
 
-test('the internal port accepts no RPC, even with the key', async () => {
+test('the internal port accepts no RPC, even one that uses the RPC key', async () => {
   const { internalUrl, callsUrl } = world.workers[0]!
   const [worker] = await listWorkers(world)
   expect(worker!.url).toBe(callsUrl)

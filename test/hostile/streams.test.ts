@@ -245,7 +245,7 @@ describe('stalled clients', () => {
     }
   }
 
-  test('a client that makes no progress is disconnected after six checks', async () => {
+  test('a client is disconnected after six checks without progress', async () => {
     const { stalled, socket } = await openEndless()
     let checks = 0
     for (; checks < 100 && !socket.destroyed; checks++) await stalled.check()

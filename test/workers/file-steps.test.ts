@@ -71,7 +71,7 @@ test.concurrent.each([
   },
 )
 
-test.each(['/bin/sh', 'bash'])('in %s, TERM during write cleanup leaves no temporary file', async (shell) => {
+test.each(['/bin/sh', 'bash'])('SIGTERM does not stop the cleanup of a failed write in %s', async (shell) => {
   const folder = mkdtempSync(join(root, 'term-'))
   const rm = '#!/bin/sh\nkill -TERM 0\nPATH=/usr/bin:/bin exec rm "$@"\n'
   writeFileSync(join(folder, 'rm'), rm, { mode: 0o755 })

@@ -160,7 +160,7 @@ test('a worker records activity for the sandboxes that it is using', async () =>
   expect((await findRemainingTime(db, used))!.active_at).toBeNull()
 })
 
-test('a worker considers its activity records complete after recording without a failure for 20 s', async () => {
+test('a worker relies on activity records only after it has recorded activity for 20 s without a failure', async () => {
   const unreachable = openDatabase('postgres://127.0.0.1:1/sandlot')
   afterAll(() => unreachable.close())
   let time = 0

@@ -12,7 +12,7 @@ function cut(bytes: Buffer, places: number[]): Buffer[] {
   return [0, ...at].map((from, index) => bytes.subarray(from, at[index] ?? bytes.length))
 }
 
-test('the scanner finds the sentinel and all output before it, no matter how the output is split into chunks', () => {
+test("the scanner finds the sentinel that ends a command's output, and all output before it, in any chunks", () => {
   fc.assert(
     fc.property(
       fc.uint8Array({ maxLength: 300 }),
@@ -56,7 +56,7 @@ test('no bytes are lost if a stream ends without a sentinel', () => {
   )
 })
 
-test('the scanner treats a sentinel that is followed by other bytes as output', () => {
+test('the sentinel scanner treats a sentinel that is followed by other bytes as output', () => {
   const junk = fc.string({
     unit: fc.constantFrom(' ', '7', '\n', 'x', '\0', sentinelPrefix, mark),
     maxLength: 12,
@@ -81,7 +81,7 @@ test('the scanner treats a sentinel that is followed by other bytes as output', 
   )
 })
 
-test('the scanner buffers at most one line after a sentinel that has no line ending', () => {
+test('the sentinel scanner buffers at most one line after a sentinel that has no line ending', () => {
   const finder = new SentinelScanner(mark, 'status')
   let shown = finder.push(Buffer.from(`${sentinelPrefix}${mark}`)).output.length
   const chunk = Buffer.alloc(16 * 1024, sentinelPrefix)

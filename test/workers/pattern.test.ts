@@ -30,21 +30,21 @@ test.each([
   ['a**c', ['ac', 'abc'], ['a/c']],
   ['.*/x', ['.git/x'], ['git/x']],
   ['./a//b', ['a/b'], ['b']],
-] as const)('the pattern %j matches only the expected paths', (pattern, yes, no) => {
+] as const)('the glob %j matches only the expected paths', (pattern, yes, no) => {
   for (const path of yes) expect(matches(pattern, path), path).toBe(true)
   for (const path of no) expect(matches(pattern, path), path).toBe(false)
 })
 
-test('with the `dots` option, a pattern also matches hidden names', () => {
+test('with the `dots` option, a glob also matches hidden names', () => {
   expect(matches('*', '.env', true)).toBe(true)
   expect(matches('**/*.ts', '.git/a.ts', true)).toBe(true)
 })
 
-test.each(['/etc/*', '../x', 'a/../b', '.', '{a,b}'.repeat(8)])('the pattern %j is rejected', (pattern) => {
+test.each(['/etc/*', '../x', 'a/../b', '.', '{a,b}'.repeat(8)])('the glob %j is rejected', (pattern) => {
   expect(() => readPattern(pattern)).toThrow(expect.objectContaining({ code: 'invalid_request' }))
 })
 
-test('a pattern that could cause excessive backtracking is matched quickly', () => {
+test('a glob that could cause excessive backtracking is matched quickly', () => {
   const matching = () => {
     expect(matches('*a'.repeat(500), `${'a'.repeat(250)}b`)).toBe(false)
     expect(matches(`${'**/a/'.repeat(200)}b`, 'a/'.repeat(2_000).slice(0, -1))).toBe(false)
@@ -53,7 +53,7 @@ test('a pattern that could cause excessive backtracking is matched quickly', () 
   expect(processorMs(matching)).toBeLessThan(1_000)
 })
 
-test('the find command searches no deeper than the pattern can match', () => {
+test('the `find` command for a glob searches no deeper than the glob can match', () => {
   const pattern = readPattern('src/{lib,bin}/x?/[ab].ts')
   expect(literalStart(pattern)).toEqual(['src'])
   expect(deepest(pattern)).toBe(4)
@@ -62,7 +62,7 @@ test('the find command searches no deeper than the pattern can match', () => {
   expect(deepest(readPattern('a/**'))).toBeUndefined()
 })
 
-test('any pattern matches the same paths as an exhaustive reference matcher', () => {
+test('any glob matches the same paths as an exhaustive reference matcher', () => {
   const words = [...'ab.é😀*?/[]!-{},\\', '/**/', '**/', '{a,b*}']
   const pattern = fc.string({ unit: fc.constantFrom(...words), minLength: 1, maxLength: 12 })
   // Many alternatives, so that their states exceed one machine word.
@@ -95,7 +95,7 @@ function readOrNot(text: string) {
   }
 }
 
-test('patterns with many alternatives are parsed and matched quickly', () => {
+test('globs with many alternatives are parsed and matched quickly', () => {
   const braces = '{'.repeat(1024)
   const brackets = `${'{a,b}'.repeat(3)}${'['.repeat(120)}\\]`
   const reading = () => [braces, brackets].map((text) => matches(text, 'a'))

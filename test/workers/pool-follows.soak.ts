@@ -96,7 +96,7 @@ test('refilling the warm pool waits up to 10 s for a create that needs a new pod
 const onCluster = { ...aside, skip: !hasCluster }
 
 test(
-  'the first command in a claimed pod uses a slot of the worker that owns the pod',
+  'the first command in a claimed warm pod runs in a shell pre-opened by the worker responsible for the pod',
   onCluster,
   async () => {
     const size = 6

@@ -71,7 +71,7 @@ describeOnBothInSoakAtOnce('the warm pool', (driverName) => {
     }
   }
 
-  test('the pool is filled with pods that do not count as sandboxes', async () => {
+  test('the warm pool is filled with pods that do not count as sandboxes', async () => {
     alice = await world.account()
     await full()
     expect((await driver.list()).map(({ sandboxId }) => sandboxId)).toEqual([undefined, undefined])

@@ -50,7 +50,7 @@ test('the reconciler ends a sandbox past its TTL, even if the cluster is unreach
   expect(decided([row({ expires_at: ago(0) })], undefined)).toEqual(end)
 })
 
-test('the reconciler ends a sandbox whose start has timed out, and retries an unfinished start that is not new', () => {
+test('the reconciler retries an unfinished start after a while, and ends the sandbox after the start timeout', () => {
   expect(decided([row({ created_at: ago(60), ready_at: null })], [])).toMatchObject([
     { kind: 'end', reason: 'start_failed' },
   ])

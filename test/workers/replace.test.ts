@@ -72,7 +72,7 @@ test('the result of an edit does not depend on the line endings of the file', ()
   )
 })
 
-test('the error for an edit reports a match that differs only in its line endings', () => {
+test('the error for an edit without a match reports text that differs only in its line endings', () => {
   expect(() => replace('a\nb\n', 'a\r\nb', '')).toThrow(/with other line endings/)
   expect(() => replace('a\nb\n', 'a\r\nc', '')).toThrow(/except for leading|does not occur in the file\.$/)
 })

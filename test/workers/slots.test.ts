@@ -66,7 +66,7 @@ describeInSandboxes('slots', (open) => {
     await eventually(async () => (await waiting()) === 0, 10_000)
   })
 
-  test('the pool keeps at most three slots per sandbox', async () => {
+  test('the slot pool keeps at most three slots, that is, waiting shells, per sandbox', async () => {
     const { pool } = makePool()
     for (let count = 0; count < 5; count++) pool.adopt('sbx_a', pod, await openSlot(sandboxes.driver, pod))
     await eventually(async () => (await waiting()) === 3, 10_000)
@@ -130,7 +130,7 @@ describeInSandboxes('slots', (open) => {
     })
   })
 
-  test('the pool pre-opens no slots if the driver starts processes quickly', async () => {
+  test('the slot pool pre-opens no slots if the driver starts processes quickly', async () => {
     const { driver, counter } = counting(sandboxes.driver)
     const { pool, count } = makePool({ driver: changed(driver, { startsSlowly: false }) })
     pool.prepare('sbx_a', pod)
@@ -147,7 +147,7 @@ describeInSandboxes('slots', (open) => {
   describe('slots of a driver that starts processes slowly', () => {
     const slowly = (more: Partial<Driver> = {}) => changed(sandboxes.driver, { startsSlowly: true, ...more })
 
-    test('a command uses a pre-opened slot, and the next slots are opened after a delay', async () => {
+    test('a command runs in a pre-opened slot, and slots for later commands are opened after a delay', async () => {
       const { driver, counter } = counting(slowly())
       const { pool, count } = makePool({ driver })
       pool.prepare('sbx_a', pod)
@@ -162,7 +162,7 @@ describeInSandboxes('slots', (open) => {
       expect([await count('warm'), await count('cold')]).toEqual([2, 0])
     })
 
-    test('after two commands in quick succession, the next slots are opened immediately', async () => {
+    test('after two commands in quick succession, slots for later commands are opened immediately', async () => {
       const { driver, counter } = counting(slowly())
       const { pool } = makePool({ driver })
       for (let count = 0; count < 2; count++) pool.adopt('sbx_a', pod, await openSlot(sandboxes.driver, pod))
@@ -227,7 +227,7 @@ describeInSandboxes('slots', (open) => {
       await eventually(async () => (await waiting()) === 3, 10_000)
     })
 
-    test('a slot whose shell was killed by a tenant is not used for a command', async () => {
+    test('a slot whose shell was killed from inside the sandbox is not used for a command', async () => {
       const { pool } = makePool({ driver: slowly() })
       const doomed = await openSlot(sandboxes.driver, pod)
       pool.adopt('sbx_a', pod, doomed)
@@ -238,7 +238,7 @@ describeInSandboxes('slots', (open) => {
       await runTrue(slot)
     })
 
-    test('the pool closes the slots of a destroyed sandbox, including one that is being opened', async () => {
+    test('the slot pool closes the slots of a destroyed sandbox, including one that is being opened', async () => {
       const { pool } = makePool({ driver: slowly() })
       pool.prepare('sbx_a', pod)
       pool.drop('sbx_a')
@@ -248,7 +248,7 @@ describeInSandboxes('slots', (open) => {
       await eventually(async () => (await waiting()) === 0, 10_000)
     })
 
-    test('the pool closes the slots of an idle sandbox', async () => {
+    test('the slot pool closes the slots of an idle sandbox', async () => {
       const { pool } = makePool({ driver: slowly(), idleMs: 300 })
       const slot = await openSlot(sandboxes.driver, pod)
       pool.adopt('sbx_a', pod, slot)
@@ -256,7 +256,7 @@ describeInSandboxes('slots', (open) => {
       expect(pool.has('sbx_a')).toBe(false)
     })
 
-    test('the pool closes the oldest slots when there are too many', async () => {
+    test('the slot pool closes the oldest slots when there are too many', async () => {
       const { pool } = makePool({ driver: slowly(), max: 2 })
       const slots: Slot[] = []
       for (const id of ['sbx_a', 'sbx_b', 'sbx_c']) {
@@ -270,7 +270,7 @@ describeInSandboxes('slots', (open) => {
       for (const slot of slots) slot.close()
     })
 
-    test('the pool pre-opens at most four slots concurrently', async () => {
+    test('the slot pool pre-opens at most four slots concurrently', async () => {
       let starts = 0
       let starting = 0
       let most = 0
@@ -293,7 +293,7 @@ describeInSandboxes('slots', (open) => {
       expect(most).toBe(5)
     })
 
-    test('after pre-opening a slot fails, the pool retries only when the sandbox is used', async () => {
+    test('after pre-opening a slot fails, the slot pool retries only when the sandbox is used', async () => {
       let tries = 0
       const driver = slowly({
         start: async () => {

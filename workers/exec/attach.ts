@@ -48,8 +48,8 @@ const maxWaiting = 8 * 1024 * 1024
 const headroom = 256 * 1024
 
 /**
- * Connects a WebSocket to a command. When stdin exhausts the account's memory budget, pauses the socket until
- * some of it has been written.
+ * Connects a WebSocket to a command. If pending stdin exhausts the account's memory budget, the socket is
+ * paused until some of this stdin has been written.
  * @param held the reservation for pending stdin
  */
 function serve(command: Command, socket: WebSocket, held: Reservation) {
@@ -136,7 +136,7 @@ function controlQueue() {
   }
 }
 
-/** Returns undefined for an unknown control message, which the caller ignores. */
+/** Parses a control message. Returns undefined for an unknown or oversized message, which is ignored. */
 function parse(data: Buffer): z.infer<typeof Message> | undefined {
   if (data.length > limits.textFrameBytes) return undefined
   try {

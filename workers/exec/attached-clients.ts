@@ -35,8 +35,8 @@ export class AttachedClients {
   }
 
   /**
-   * Adds a reader of the command's output. A client that reconnects passes the offset up to which it has
-   * received output as `from`, and the reader of its broken connection is removed.
+   * Adds a reader of the command's output. For a client that reconnects, `from` is the offset up to which the
+   * client has received output, and the reader of its broken connection is removed.
    */
   attach(from?: OutputOffset): Reader {
     this.arrive()

@@ -60,9 +60,9 @@ function startGrace(command: Command): void {
   command.clients.leave()
 }
 
-/** Delay before a reset is retried, because killed processes take some time to exit. */
+/** Delay before a failed sandbox reset is retried, because killed processes take some time to exit. */
 const retryMs = 100
-/** How long a reset is retried. After a fork bomb, the node may be too busy to run `true` in time. */
+/** How long a sandbox reset is retried. After a fork bomb, the node may be too busy to run `true` in time. */
 const retryBudgetMs = 15_000
 
 /**

@@ -79,7 +79,7 @@ function feed(command: Command, stdin: RequestStdin | undefined, eof: boolean): 
 }
 
 const mebibyte = 1024 * 1024
-/** Output rate limit per account, in bytes, so that one account cannot use up the worker's CPU. */
+/** Output rate limit per account in bytes per second, so that one account cannot use up the worker's CPU. */
 const outputRate = new TokenBuckets({ perSecond: 64 * mebibyte, burst: 4 * mebibyte })
 /** Bytes added to the size of each chunk in the rate limit, because even a small chunk costs CPU time. */
 const chunkCost = 16 * 1024

@@ -80,8 +80,8 @@ export const moveFile = limitPerSandbox<'moveFile'>(async (args, worker, { signa
 })
 
 /**
- * Removes a path, or prints `x` if nothing exists there. A file is removed under the sandbox's write lock
- * (place.ts), but a directory without it, because removing a directory can take long.
+ * Removes a path, or prints `x` if nothing exists there. Holds the sandbox's write lock (place.ts) while it
+ * removes a file, but not while it removes a directory, because that can take a long time.
  */
 const removeScript = `${probes}${writing}${moving}
 f=$1 recursive=$2 missing_ok=$3

@@ -26,8 +26,8 @@ if [ "$(wc -c <"$f")" -gt "$2" ]; then exit ${exits.tooLarge}; fi
 exec head -c "$2" "$f"`
 
 /**
- * Checks under the sandbox's write lock that a file has not changed since it was read. Runs before an edit is
- * rejected; if the file was read half-written, the check fails and the edit is retried.
+ * Checks under the sandbox's write lock that a file has not changed since it was read. Because the file may
+ * have been read half-written, this check runs before an edit is rejected; if it fails, the edit is retried.
  */
 const checkScript = `${probes}${writing}
 follow "$1"

@@ -74,8 +74,9 @@ export const exits = Object.fromEntries(exitNames.map((name, index) => [name, fi
 >
 
 /**
- * Shell functions. Most of them test a path and exit with one of {@link exits} if it is unsuitable. No status
- * should follow from two checks, because a client's command may create or remove the file between them.
+ * Shell functions, most of which test a path and exit with one of {@link exits} if it is unsuitable. If a
+ * client's command creates or removes the file between two tests, the status must be correct for the file's
+ * state either before or after that change.
  */
 export const probes = `
 missing() {

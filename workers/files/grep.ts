@@ -12,8 +12,8 @@ import { limitPerSandbox } from './sandbox-concurrency.ts'
 /** Time limit for a search. If it is exceeded, the matches found so far are returned with `truncated` set. */
 const timeoutMs = 30_000
 /**
- * Maximum output of the search script. It exceeds the maximum response size, because the script also prints
- * names that are filtered out.
+ * Maximum output of the search script. It exceeds the maximum response size, because the script may also
+ * search files that do not match `include`, whose matches the worker drops.
  */
 const maxBytes = 64 * 1024 * 1024
 /** Bytes added to the maximum length of a matching line for its line number, which `grep` prints first. */

@@ -185,8 +185,8 @@ export function makeMatcher(pattern: Pattern, options: { dots: boolean }): (path
 }
 
 /**
- * Converts an alternative to a regular expression without exponential backtracking. The text between two `*`
- * or two `**` is matched as early as possible and never rematched.
+ * Converts one expansion of a pattern's braces to a regular expression without exponential backtracking.
+ * The text between two `*` or two `**` is matched as early as possible and never rematched.
  */
 function expressionOf(parts: Part[], { dots }: { dots: boolean }): RegExp {
   let groups = 0

@@ -22,7 +22,9 @@ const maxLockAttempts = 600
  * `flock`, the lock is a symlink to the shell's command line in `/proc`, which shows whether that shell is
  * still running. Some versions of `flock` have no timeout option, so the script polls.
  * The client's commands do not acquire the lock, so they may create, remove or replace a file between any two
- * lines of a script. No error should therefore follow from two checks (`test/workers/file-steps.test.ts`).
+ * steps of a script. The result must nevertheless be the same as if that change had happened before or after
+ * the script (`test/workers/file-steps.test.ts`), except that a change between the final check and the rename
+ * may be lost.
  */
 export const writing = `
 follow() {

@@ -200,7 +200,7 @@ function evaluateConditions(
   return { isSame: false, range: counts ? rangeOf(range, 0, size) : undefined }
 }
 
-/** Prints a newline as soon as the file is known to be readable, then the requested lines. */
+/** Prints a newline if the file is readable, so the worker sends status 200, then the requested lines. */
 const shownScript = `${probes}
 f=$1 from=$2 count=$3
 must_be_file "$f"

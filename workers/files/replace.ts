@@ -98,7 +98,7 @@ interface Match {
  * Calls `onMatch` for each match. Includes overlapping matches, because they make an edit ambiguous. Uses the
  * Knuth-Morris-Pratt algorithm, because `Buffer.indexOf` is not linear.
  * @param isExact false if an LF in the needle also matches CR LF
- * @param onMatch returns the number of bytes that it copied, so that copying also leads to pauses
+ * @param onMatch returns the number of bytes that it copied, which count as work when pauses are scheduled
  */
 function* eachMatch(
   content: Buffer,

@@ -87,8 +87,8 @@ export async function awaitReplacement(
 }
 
 /**
- * Replaces a pod that no longer existed when a command needed it.
- * @returns the sandbox's row if it now has a different pod to try
+ * Replaces a claimed pod that was found dead or missing, provided that no command has run in it.
+ * @returns the sandbox's row if it has a new pod that is ready
  */
 export async function renewPod(worker: PodsContext, sandbox: SandboxRow): Promise<SandboxRow | undefined> {
   await awaitReplacement(worker, sandbox.id, sandbox)

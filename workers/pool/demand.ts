@@ -1,5 +1,6 @@
 /**
- * Sizes each pool by demand: sandboxes created in the busiest 10 seconds of the last 15 minutes.
+ * Sizes each image's warm pool by demand, that is, by the number of sandboxes created from the image in the
+ * busiest 10 seconds of the last 15 minutes.
  *
  * `bench/pool-simulation.ts` compares pool sizes on a simulated day with 3,355 new sandboxes. A pool of size
  * `1..16` serves all of them with 79 pod-hours, whereas a pool with a fixed size of 4 needs 96 pod-hours.

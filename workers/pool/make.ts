@@ -7,7 +7,7 @@ import { removePod } from '../pods/remove-pod.ts'
 
 /**
  * Creates a warm pod, or continues where another worker stopped. Resolves when the pod can be claimed.
- * @throws {PodRefused} if the cluster refused the pod; the row has then been deleted
+ * @throws {PodRefused} if the cluster refused the pod; in that case, the row has already been deleted
  */
 export async function makeWarmPod(worker: PodsContext, row: WarmPod, signal: AbortSignal): Promise<void> {
   const { db, driver, slotOwner, metrics, reach, settings, slots } = worker

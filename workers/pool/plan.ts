@@ -8,7 +8,7 @@ export const poolLimits = {
   agingMs: 55 * 60_000,
   /** Maximum number of pods starting at the same time: a share of all warm pods, between `min` and `max`. */
   starts: { share: 1 / 4, min: 2, max: 16 },
-  /** How long no warm pod is started while sandboxes wait for pods. After that, one at a time is started. */
+  /** While sandboxes wait for pods, no warm pods are started for this long, and then only one at a time. */
   yieldMs: 10_000,
   /**
    * Time after a claim during which no pod is started, so that the claimed sandbox's first commands run fast.

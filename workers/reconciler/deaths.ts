@@ -9,7 +9,10 @@ import type { PodsContext } from '../pods/context.ts'
 import { finishEnd } from '../pods/end-sandbox.ts'
 import { discardWarmPod } from '../pool/make.ts'
 
-/** Ends the sandbox of a dead pod, or replaces the pod. The reconciler finds deaths that the watch misses. */
+/**
+ * Handles each pod death that the driver reports: deletes a warm pod, replaces a claimed pod that has not run
+ * a command, and otherwise ends the sandbox. The reconciler finds deaths that the driver does not report.
+ */
 export function watchDeaths(worker: PodsContext): void {
   worker.driver.watch(async (pod) => {
     try {

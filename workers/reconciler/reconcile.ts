@@ -45,11 +45,11 @@ export type Action =
       missingPod?: string
     }
   | { kind: 'delete'; sandboxId: string }
-  /** For a claimed pod that is not labeled with the sandbox's ID yet. */
+  /** Sets the label and deadline of a claimed pod that is not labeled with the sandbox's ID yet. */
   | { kind: 'assign'; sandboxId: string }
-  /** For a claimed pod that is dead or not listed and in which no command has run. */
+  /** Replaces a claimed pod that is dead or not listed and in which no command has run. */
   | { kind: 'replace'; sandboxId: string; missingPod: string }
-  /** For a warm pod that died before it was claimed. */
+  /** Deletes an unclaimed warm pod that is dead or not listed, and its row. */
   | { kind: 'discard'; pod: WarmPod }
   | { kind: 'delete stray'; pod: PodState }
 

@@ -38,7 +38,7 @@ export class Activity {
     }
   }
 
-  /** Whether this worker has recorded activity for `steadyMs`, so that all others should have done so too. */
+  /** Whether recordings have succeeded for `steadyMs`, so that all workers' records should be up to date. */
   get isSteady(): boolean {
     return this.recordedSince !== undefined && this.now() - this.recordedSince >= steadyMs
   }

@@ -51,10 +51,7 @@ export async function announce({ id, redis, driver, log, settings }: Announced, 
   await withTimeout(firstMs, first.promise)
 
   return {
-    /**
-     * Announces that the worker is draining. It remains registered, so that its commands do not count as
-     * lost.
-     */
+    /** Announces that the worker is draining. It stays registered, so its commands do not count as lost. */
     async drain() {
       isDraining = true
       await register()

@@ -10,8 +10,8 @@ import {
 } from '../../shared/rpc/calls.ts'
 
 /**
- * Whether the API is still waiting for the response. Resolves with false if the API has disconnected, or may
- * consider this worker lost after a stall.
+ * Whether the API is still waiting for the response. Resolves with false if the API has disconnected, or if
+ * this worker's event loop stalled for so long that the API may consider the worker lost.
  */
 export type IsAwaited = () => Promise<boolean>
 

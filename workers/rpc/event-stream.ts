@@ -9,7 +9,7 @@ export const eventHeaders = {
 
 const keepAliveMs = 10_000
 export const comment = ':\n\n'
-/** Number of characters after which a batch of events is written, about that of the largest output item. */
+/** Number of characters after which a batch of events is written. An output item may have about as many. */
 export const maxBatchLength = 32 * 1024
 
 /** Writes a comment every 10 s to keep the connection open. @returns a function that stops the comments */

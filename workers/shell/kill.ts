@@ -37,7 +37,7 @@ case " $pid $3 $4 " in *" $leader "*|*" $command "*) left=left; kill -KILL $pid 
 
 /**
  * Sends a signal to a command's process group. The shell that sends it stays alive until its connection is
- * closed, because many immediate exits block containerd's shim for seconds (containerd#8557).
+ * closed, because containerd's shim hangs for seconds if many shells exit immediately (containerd#8557).
  * @returns false if the pod is unreachable
  */
 export async function signalGroup(

@@ -18,7 +18,7 @@ export interface ShellCommand {
   /** Working directory. Defaults to `/workspace`, or to `/` if `/workspace` cannot be entered. */
   cwd?: string | undefined
   env?: Readonly<Record<string, string>> | undefined
-  /** Whether the command's stdin is `/dev/null`. The stdin of the slot's shell then need not be ended. */
+  /** Whether the command's stdin is `/dev/null`. The slot's shell then runs until the worker closes it. */
   noStdin?: boolean
 }
 

@@ -20,7 +20,7 @@ const maxPerSandbox = 3
  * opening a slot halves the speed of a running command on a small node.
  */
 const quietMs = 100
-/** Maximum time to wait for `quietMs` without a command. */
+/** Time after which the next slot is opened even if commands keep starting or ending. */
 const maxRefillDelayMs = 1_000
 /** If a sandbox's previous command started less than this time ago, its next slot is opened immediately. */
 const rapidMs = 500

@@ -50,8 +50,8 @@ async function confirmIntent({ options, ask }: Invocation<Options>, email: strin
 }
 
 /**
- * Returns the id of the account that owns the saved key, or undefined if a different key is in use or the
- * request fails.
+ * Returns the id of the account that owns the saved API key, or undefined if the request fails or would use a
+ * different key, such as the one in SANDLOT_API_KEY.
  */
 async function accountOfKey({ settings, api }: Invocation<Options>): Promise<string | undefined> {
   const key = await settings.findKey(await settings.baseUrl())

@@ -13,7 +13,7 @@ export function nameBytes(text: string, base64: string | undefined): Buffer {
   return textBytes(text, base64)
 }
 
-/** Returns text to print. @param base64 its exact bytes, given only if the text is not valid UTF-8 */
+/** Like {@link nameBytes}, but for text from a file: keeps its tabs and newlines on a terminal. */
 export const textBytes = (text: string, base64: string | undefined): Buffer =>
   base64 === undefined || process.stdout.isTTY ? Buffer.from(text) : Buffer.from(base64, 'base64')
 

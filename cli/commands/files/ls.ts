@@ -42,8 +42,8 @@ name is printed, with sizes in bytes and RFC 3339 times.`,
 })
 
 /**
- * Omits hidden entries and everything in hidden subfolders. The listed folder, which may itself be hidden, is
- * derived from the path of the first entry, so the first entry must be directly in that folder.
+ * Omits hidden entries and everything in hidden subfolders, even if the listed folder itself is hidden. The
+ * folder is derived from the path of the first entry, which must therefore be directly in it.
  */
 function visible(entries: ListedEntry[]): ListedEntry[] {
   const [{ name = '', path: first = name } = {}] = entries

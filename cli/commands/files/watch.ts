@@ -41,7 +41,7 @@ second may be missed. Changes while the client reconnects are not printed.`,
       if (watched.event === 'start') {
         const { path, entries } = watched.data
         if (isStarted) output.note('sandlot: reconnected. Changes in the meantime are not printed.')
-        else output.aside(`Watching ${path}; entries: ${entries}. Press Ctrl-C to stop.`)
+        else output.aside(`Watching ${path} (entries: ${entries}). Press Ctrl-C to stop.`)
         isStarted = true
       }
       const { event, data } = watched

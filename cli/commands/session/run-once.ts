@@ -16,7 +16,7 @@ import { runStreaming } from '../../exec/stream.ts'
 export interface Creation {
   /** Creates the session. With --wait, waits while a quota or a rate limit is exceeded. */
   create(): Promise<Reply<'createSandbox'>>
-  /** Returns the created session, if any. If its id was not received, repeats the idempotent request. */
+  /** Returns the created session, if any. If the reply was lost, repeats the request, which is idempotent. */
   find(): Promise<Reply<'createSandbox'> | undefined>
 }
 

@@ -18,7 +18,7 @@ const closedNormally: ProcessExit = { kind: 'exited', code: 0 }
  * Connects to a port of a pod. Resolves when the API server has accepted the connection; if no process is
  * listening, the stream fails later. containerd connects only to the IPv4 loopback address, and reports the
  * end of a connection one second late.
- * @param opened receives the process, which the caller must abandon when the pod dies
+ * @param opened receives the connection, which the caller must abandon when the pod dies
  */
 export async function openPort(
   connection: ClusterConnection,

@@ -26,7 +26,7 @@ type SetupSettings = Pick<Settings, 'kubernetes' | 'sandbox'>
 export interface Setup {
   /**
    * Throws if the most recent inspection of the cluster found a problem. Starts a new inspection when due.
-   * @throws {ClusterMisconfigured} with the differences and the remedy
+   * @throws {ClusterMisconfigured} with the differences from the expected setup, and how to fix them
    * @throws {DriverUnavailable} if there is no result yet and the cluster is unreachable
    */
   check(): Promise<void>

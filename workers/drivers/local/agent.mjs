@@ -252,8 +252,8 @@ function pipePool() {
   }
 
   /**
-   * Opens both ends of a pipe. The name is opened only once and without blocking, because the tenant may
-   * change the folder at any time.
+   * Opens both ends of a named pipe. Uses the name only once, without blocking, and then reopens the pipe
+   * through `/proc/self/fd`, because the tenant may change the folder at any time.
    */
   function open(name, childMode, ownMode) {
     const both = fs.openSync(name, O_RDWR | O_NONBLOCK)
