@@ -4,7 +4,7 @@ const steps: { [C in ErrorCode]?: string } = {
   invalid_request: 'Correct the arguments listed in errors, then call this tool again.',
   account_suspended: 'All calls fail until the operator lifts the suspension. Inform the user.',
   scope_not_allowed:
-    'Only the user can provide an API key with the required scope. Report detail to the user.',
+    'Only the user can provide an API key with the required scope. Report the `detail` field to the user.',
   command_not_allowed:
     'Use a command that the allowlist permits. If the error names an environment variable, do not set it. Only the user can change the allowlist.',
   not_found: 'Check session_id. session_list shows the active sessions.',
@@ -40,4 +40,4 @@ const unlessDone =
   'Wait retry_after seconds, then check whether the call took effect. If it did not, call this tool again.'
 
 export const nextStep = (code: ErrorCode, { readOnly }: { readOnly: boolean }): string =>
-  code === 'unavailable' && !readOnly ? unlessDone : (steps[code] ?? 'Report detail to the user.')
+  code === 'unavailable' && !readOnly ? unlessDone : (steps[code] ?? 'Report the `detail` field to the user.')

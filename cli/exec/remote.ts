@@ -38,7 +38,7 @@ export function createRemote(api: Api, id: string) {
       api.call('execCommand', execRequest(body, (body.timeout_ms ?? limits.execTimeoutMs) + startMs)),
     /** Starts a command that keeps running without a client. */
     launch: ({ grace_ms: _, ...body }: ExecRequest) => launch(body),
-    /** Starts a command that the service kills after its grace period without an attached client. */
+    /** Starts a command that the service kills if no client is attached to it for its grace period. */
     launchFollowed: (body: ExecRequest) => launch(withGrace(body)),
     /**
      * Returns a function that starts the command and opens its event stream. Calling it again reopens the

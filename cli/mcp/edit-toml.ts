@@ -8,7 +8,7 @@ type Table = Record<string, unknown>
 /**
  * Changes an MCP server's entry in TOML settings. Keeps comments, other entries and the user's own fields.
  * @param entry undefined to remove the server
- * @throws {Unreadable} if the text cannot be parsed, or if no edit has the intended result
+ * @throws {Unreadable} if the text cannot be parsed, or if the result would not have the intended settings
  */
 export function editEntry(
   text: string,

@@ -75,9 +75,9 @@ const end = first<{ id: string; reason: DestroyReason; detail: string | null }>(
 
 /**
  * Destroys a sandbox, so that it no longer counts against the quota. The caller must delete the pod. A call
- * with `start_failed` does not destroy a ready sandbox. The stored reason can differ from `reason`: it is
- * `expired` if the sandbox has expired, because clients may already have seen that. Otherwise, `start_failed`
- * replaces `pod_failed` if the sandbox never became ready.
+ * with `start_failed` does not destroy a ready sandbox. The stored reason can differ from `reason`. If the
+ * sandbox has expired, it is `expired`, which clients may already have seen. Otherwise, `pod_failed` is
+ * stored as `start_failed` if the sandbox never became ready.
  * @returns the row if this call destroyed the sandbox
  */
 export const markDestroyed = (db: Queries, id: string, reason: DestroyReason, detail: string | null = null) =>

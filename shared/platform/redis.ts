@@ -1,7 +1,7 @@
 import { Redis, type RedisOptions } from 'ioredis'
 import type { Logger } from './log.ts'
 
-/** How long a connection may receive no data before it is replaced. No command blocks for this long. */
+/** A connection is replaced if it receives no data for this time. No command blocks for as long. */
 const livenessMs = 3_000
 /** Interval between heartbeats, which detect an outage or failover before a request fails. */
 const heartbeatMs = 1_000

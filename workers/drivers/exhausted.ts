@@ -15,6 +15,6 @@ export const usedUpBy = (message: string): Resource | undefined =>
 
 /**
  * Whether an error message shows that runc's own process died in the pod. runc starts several threads, so it
- * can hit a process limit under which a shell could still start.
+ * can exceed the pod's process limit even if there is still room for a shell.
  */
 export const endedRuntime = (message: string): boolean => /read init-p: connection reset/.test(message)

@@ -187,12 +187,12 @@ export class OutputLog {
   }
 
   /**
-   * Returns the index of the block that contains the byte after the first `before` bytes of both streams
-   * together, or the number of blocks if that byte has not arrived yet.
+   * Returns the index of the block that contains the byte at `offset` in the combined output of both streams,
+   * or the number of blocks if that byte has not arrived yet.
    */
-  private indexOf(before: number): number {
+  private indexOf(offset: number): number {
     const { blocks } = this
-    return firstIndex(blocks.length, (index) => sum(blocks[index]!.at) + blocks[index]!.length > before)
+    return firstIndex(blocks.length, (index) => sum(blocks[index]!.at) + blocks[index]!.length > offset)
   }
 }
 

@@ -75,7 +75,7 @@ export async function buildAutomaton(values: readonly Uint8Array[]) {
     step,
     leap,
     /**
-     * Whether the bytes from offset `at` rule out that the partial match in this state becomes a complete
+     * Whether the bytes from offset `at` show that the partial match in this state cannot become a complete
      * value. Without this check, input that repeats a value's first byte would be searched byte by byte.
      */
     isFutile: (state: number, bytes: Uint8Array, at: number): boolean => {

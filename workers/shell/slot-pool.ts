@@ -22,7 +22,7 @@ const maxPerSandbox = 3
 const quietMs = 100
 /** Time after which the next slot is opened even if commands keep starting or ending. */
 const maxRefillDelayMs = 1_000
-/** If a sandbox's previous command started less than this time ago, its next slot is opened immediately. */
+/** After a command, the next slot is opened immediately if the previous command started within this time. */
 const rapidMs = 500
 /**
  * Maximum number of slots being opened ahead of time, because opening a slot costs the node about 30 ms of

@@ -15,7 +15,10 @@ export interface KubeletSettings {
 const maxConcurrentRequests = 10
 const maxNamedNodes = 3
 
-/** Returns one sentence for each missing limit, and for each failure to read a node's settings. */
+/**
+ * Returns one sentence for each kubelet limit that is missing or too high, such as processes per pod (`pids`),
+ * and for each failure to read a node's settings.
+ */
 export async function examineNodes(connection: ClusterConnection, pids: number): Promise<string[]> {
   const api = connection.makeApiClient(CoreV1Api)
   const gaps = new Map<string, string[]>()
