@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { pino } from 'pino'
 import { expect, test } from 'vitest'
 import { logRepeatable, openLog } from '../shared/platform/log.ts'
 import { startWorld, type World } from './support/index.ts'
@@ -42,6 +43,15 @@ test('logs contain the ids of requests, accounts and sandboxes, but no client da
   expect(logs).not.toContain('canary')
   expect(logs).not.toContain(alice.key.slice('sandlot_live_'.length))
   expect(logs).not.toContain(alice.token)
+})
+
+test('warnings add no listeners to the destination, even before any of them has been written', () => {
+  const out = pino.destination({ dest: '/dev/null', sync: false, minLength: 4096 })
+  const count = () => ['drain', 'error'].map((event) => out.listenerCount(event))
+  const log = openLog('api', 'info', out)
+  const before = count()
+  for (let n = 0; n < 20; n++) log.warn('a warning')
+  expect(count()).toEqual(before)
 })
 
 test('metrics cover requests, jobs, creates, commands, the queue and sandboxes', async () => {

@@ -5,6 +5,7 @@
 import { type DestinationStream, type LoggerOptions, type Logger as PinoLogger, pino } from 'pino'
 
 export type Logger = PinoLogger
+type Destination = DestinationStream & { flush?(): void }
 
 const flushMs = 100
 
@@ -12,10 +13,10 @@ const flushMs = 100
  * Opens stdout with a buffer, because a system call for each line costs CPU time. Lines are flushed every
  * {@link flushMs}, after a warning or error, and at exit. A killed process loses at most the buffered lines.
  */
-const openStdout = (): DestinationStream =>
+const openStdout = (): Destination =>
   pino.destination({ dest: 1, sync: false, minLength: 4096, periodicFlush: flushMs })
 
-export function openLog(role: string, level: string, out: DestinationStream = openStdout()): Logger {
+export function openLog(role: string, level: string, out: Destination = openStdout()): Logger {
   const options: LoggerOptions = {
     level,
     base: { role, pid: process.pid },
@@ -25,7 +26,8 @@ export function openLog(role: string, level: string, out: DestinationStream = op
     hooks: {
       logMethod(args, log, level) {
         log.apply(this, args)
-        if (level >= this.levels.values.warn!) this.flush()
+        // Unlike `this.flush()`, this adds no listeners, which accumulate while stdout is blocked.
+        if (level >= this.levels.values.warn!) out.flush?.()
       },
     },
     // Defense in depth: no caller logs these fields.
