@@ -12,6 +12,16 @@ export function requestBytes(method: string, path: string, headers: Record<strin
   return Buffer.from(`${method} ${path} HTTP/1.1\r\nhost: localhost\r\n${lines.join('')}\r\n`)
 }
 
+export function postBytes(path: string, key: string, content: object): Buffer {
+  const body = JSON.stringify(content)
+  const headers = {
+    authorization: `Bearer ${key}`,
+    'content-type': 'application/json',
+    'content-length': String(body.length),
+  }
+  return Buffer.concat([requestBytes('POST', path, headers), Buffer.from(body)])
+}
+
 export async function openConnection(url: string): Promise<Connection> {
   const { hostname, port } = new URL(url)
   const socket = connect({ host: hostname, port: Number(port), noDelay: true })

@@ -1,7 +1,7 @@
 /** Measures the latency of creates, commands and reads while the offered load doubles until latency grows. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { median } from './figures.ts'
-import { type Connection, openConnection, requestBytes } from './load.ts'
+import { type Connection, openConnection, postBytes, requestBytes } from './load.ts'
 import type { Part, Row } from './part.ts'
 import { addressOf, type Stack, startStack } from './stack.ts'
 
@@ -14,12 +14,13 @@ const maxGrowth = 5
 type RequestOf = (key: string, count: number) => Buffer
 
 export const offeredCreates = part('Creates', 1, async () => {
-  return (key) => post('/v1/sandboxes', {}, key)
+  return (key) => postBytes('/v1/sandboxes', key, {})
 })
 
 export const offeredCommands = part('Commands (`true`)', 10, async (stack) => {
   const ids = await createSandboxes(stack)
-  return (key, count) => post(`/v1/sandboxes/${ids[count % ids.length]}/exec`, { command: ['true'] }, key)
+  return (key, count) =>
+    postBytes(`/v1/sandboxes/${ids[count % ids.length]}/exec`, key, { command: ['true'] })
 })
 
 export const offeredReads = part('Reads (`GET /v1/sandboxes/:id`)', 100, async (stack) => {
@@ -62,7 +63,7 @@ async function offer(stack: Stack, rate: number, requestOf: RequestOf): Promise<
   const started = performance.now()
   const send = async (count: number) => {
     const scheduled = started + (count * 1000) / rate
-    await sleep(scheduled - performance.now())
+    await sleep(Math.max(0, scheduled - performance.now()))
     const connection = idle.pop() ?? (await openConnection(addressOf(stack.apis[0]!)))
     const status = await connection.send(requestOf(stack.key, count))
     if (status >= 300) throw new Error(`the server answered ${status}`)
@@ -72,16 +73,6 @@ async function offer(stack: Stack, rate: number, requestOf: RequestOf): Promise<
   const times = await Promise.all(Array.from({ length: (rate * stepMs) / 1000 }, (_, count) => send(count)))
   for (const connection of idle) connection.close()
   return times
-}
-
-function post(path: string, content: object, key: string): Buffer {
-  const body = JSON.stringify(content)
-  const headers = {
-    authorization: `Bearer ${key}`,
-    'content-type': 'application/json',
-    'content-length': String(body.length),
-  }
-  return Buffer.concat([requestBytes('POST', path, headers), Buffer.from(body)])
 }
 
 async function createSandboxes(stack: Stack): Promise<string[]> {

@@ -1,6 +1,6 @@
 /** Measures commands per second with many in flight, and the CPU time per command of API and worker. */
 import { cpuSeconds } from './gauges.ts'
-import { openConnection, requestBytes } from './load.ts'
+import { openConnection, postBytes } from './load.ts'
 import { makeNamespace } from './namespace.ts'
 import { kubeconfig, type Part, type Row, timed } from './part.ts'
 import { addressOf, type Stack, startStack } from './stack.ts'
@@ -57,16 +57,10 @@ async function measureOn(driver: string, env: Record<string, string>): Promise<R
 }
 
 async function runRound({ apis, key }: Stack, ids: string[]): Promise<void> {
-  const body = JSON.stringify({ command: ['true'] })
   let started = 0
   const lane = async (_: unknown, lane: number) => {
-    const headers = {
-      authorization: `Bearer ${key}`,
-      'content-type': 'application/json',
-      'content-length': String(body.length),
-    }
     const path = `/v1/sandboxes/${ids[lane % ids.length]}/exec`
-    const request = Buffer.concat([requestBytes('POST', path, headers), Buffer.from(body)])
+    const request = postBytes(path, key, { command: ['true'] })
     const connection = await openConnection(addressOf(apis[0]!))
     while (started++ < commandsPerRound) {
       const status = await connection.send(request)

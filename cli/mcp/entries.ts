@@ -68,7 +68,7 @@ function placeOf(file: string): string {
   return existsSync(folder) ? join(realpathSync(folder), basename(file)) : file
 }
 
-/** Returns whether the MCP client has a folder of its own for this file, which shows that it is installed. */
+/** Returns whether the MCP client has its own folder for this file, which shows that it is installed. */
 const hasFolder = (file: string, { home, folder }: ConfigFolders): boolean =>
   ![home, folder].includes(dirname(file)) && existsSync(dirname(file))
 

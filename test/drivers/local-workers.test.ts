@@ -126,9 +126,7 @@ describe('workers that die', () => {
   test('destroyAllSandboxes ends every sandbox in a directory', async () => {
     const own = mkdtempSync(join(tmpdir(), 'sandlot-local-'))
     onTestFinished(() => rmSync(own, { recursive: true }))
-    const { driver } = openDriver({ directory: own })
-    const pod = await driver.create({ ...ofSandbox(), image: 'any', deadlineSeconds: 60 })
-    await untilReady(driver, pod)
+    const { driver } = await createReady({ directory: own })
     await driver.create({ ...ofSandbox(), image: 'any', deadlineSeconds: 60 })
     expect(await destroyAllSandboxes(own)).toBe(2)
     expect(await driver.list()).toEqual([])
@@ -138,9 +136,7 @@ describe('workers that die', () => {
   test('if the `npm start` supervisor is killed, its watchdog destroys every sandbox', async () => {
     const own = mkdtempSync(join(tmpdir(), 'sandlot-local-'))
     onTestFinished(() => rmSync(own, { recursive: true }))
-    const { driver } = openDriver({ directory: own })
-    const pod = await driver.create({ ...ofSandbox(), image: 'any', deadlineSeconds: 60 })
-    await untilReady(driver, pod)
+    const { driver } = await createReady({ directory: own })
     const code = `
       const { openWatchdog } = await import(${JSON.stringify(join(root, 'scripts/supervisor/data-folder.ts'))})
       openWatchdog(${JSON.stringify(own)}, { driver: 'local', localDirectory: ${JSON.stringify(own)} })
