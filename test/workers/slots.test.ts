@@ -288,8 +288,9 @@ describeInSandboxes('slots', (open) => {
       for (let index = 0; index < 12; index++) pool.prepare(`sbx_${index}`, pod)
       const { slot } = await pool.take('sbx_in_a_hurry', pod)
       await runTrue(slot)
-      // On a busy node, a shell may not respond in time, so waiting shells are not counted.
-      await eventually(() => starts === 15 && starting === 0, 20_000)
+      // All 13 sandboxes get a slot, and the slot of the command is replaced. A second replacement is opened only
+      // within the 3 s for which commands are counted, and on a busy node the queue takes longer.
+      await eventually(() => starts >= 14 && starting === 0, 20_000)
       expect(most).toBe(5)
     })
 
