@@ -37,15 +37,63 @@ const clusterVariables = [
 ].join(' ')
 
 /**
+ * Shell functions of the scripts below. The functions start no process, and set no variable that the command
+ * would inherit, apart from `sandlot`.
+ */
+const functions = `
+find_pid() {
+  # An unreadable /proc leaves the pid empty.
+  sandlot=
+  while read -r sandlot; do
+    case $sandlot in Tgid:*) break;; esac
+  done </proc/self/status
+  sandlot=\${sandlot##*[!0-9]}
+}
+is_program() { # PROGRAM PATH
+  case $1 in */*) [ -f "$1" ] && [ -x "$1" ]; return;; esac
+  set -- "$1" "$2:"
+  while [ "$2" ]; do
+    set -- "$1" "\${2#*:}" "\${2%%:*}"
+    set -- "$1" "$2" "\${3:-.}/$1"
+    [ -f "$3" ] && [ -x "$3" ] && return
+  done
+  return 1
+}
+begin() { # PREFIX DIRECTORY [PROGRAM [PATH]]
+  if [ "$2" ]; then cd "$2" || sandlot="$sandlot /"
+  else cd "$HOME" || { cd /; sandlot="$sandlot /"; }
+  fi 2>/dev/null
+  [ -z "$3" ] || is_program "$3" "\${4-$PATH}" || sandlot="$sandlot !"
+  echo "$1$sandlot"
+  unset ${clusterVariables}
+}
+finish() { # SENTINEL
+  status=$?
+  printf '\\036%s %s\\n' "$1" "$status"
+  printf '\\036%s\\n' "$1" >&9
+}
+`
+
+/**
  * The command line of a slot's shell. The shell prints its pid, which is also its process group ID, then
  * waits for a script on stdin and evaluates it. If the first line contains a number, it is the length of the
  * script that follows; otherwise, the line is the script. The rest of stdin belongs to the command.
+ *
+ * The shell reads the line byte by byte, with one system call each, so everything that is the same for all
+ * commands is on the command line instead.
  */
 export const shellThatWaits: readonly string[] = [
   '/bin/sh',
   '-c',
-  'echo $$; IFS= read -r sandlot || exit; ' +
-    'case $sandlot in [0-9]*) sandlot=$(dd bs="$sandlot" count=1 iflag=fullblock 2>/dev/null);; esac; eval "$sandlot"',
+  `${functions}
+# The shell survives signals to the group, so that it can report the exit status.
+trap : TERM INT HUP QUIT USR1 USR2 ABRT ALRM BUS FPE ILL PIPE PROF SEGV SYS TRAP VTALRM XCPU XFSZ
+# Keeps the shell's message about a killed command out of the command's stderr.
+exec 9>&2 2>/dev/null
+echo $$
+IFS= read -r sandlot || exit
+case $sandlot in [0-9]*) sandlot=$(dd bs="$sandlot" count=1 iflag=fullblock);; esac
+eval "$sandlot"`,
 ]
 
 /**
@@ -74,41 +122,22 @@ const pathWord = (path: string | Buffer): string => quote(absolute(toBytes(path)
 
 export const sentinelPrefix = '\x1e'
 
-/**
- * Returns shell code that enters the working directory and prints the pid, which the variable `sandlot`
- * contains. Appends ` /` if the directory cannot be entered, and ` !` if no executable program was found.
- */
-const enterAndPrint = (command: ShellCommand, prefix = ''): string => {
-  const note = (mark: string) => `sandlot="$sandlot ${mark}"`
-  const enter =
-    command.cwd === undefined
-      ? `cd "$HOME" 2>/dev/null || { cd /; ${note('/')}; }`
-      : `cd ${pathWord(command.cwd)} 2>/dev/null || ${note('/')}`
-  const [program] = command.argv
+/** Returns the call of `begin` (see {@link functions}). */
+function begin({ argv, cwd, env }: ShellCommand, prefix = ''): string {
+  const [program] = argv
   // The shell itself is /bin/sh.
   const isKnown = typeof program !== 'string' || program === '/bin/sh'
-  const check = isKnown ? '' : `${isExecutable(program, command.env?.PATH)} || ${note('!')}; `
-  return `${enter}; ${check}echo "${prefix}$sandlot"`
+  const words = [
+    quote(prefix),
+    cwd === undefined ? "''" : pathWord(cwd),
+    ...(isKnown ? [] : [quote(toBytes(program))]),
+    ...(isKnown || env?.PATH === undefined ? [] : [quote(toBytes(env.PATH))]),
+  ]
+  return `begin ${words.join(' ')}`
 }
 
-/**
- * Matches the text that {@link enterAndPrint} prints after its prefix. The pid is missing if `/proc` is
- * unreadable.
- */
+/** Matches the text that `begin` prints after its prefix. The pid is missing if `/proc` is unreadable. */
 export const startedLine = /^([1-9]\d{0,9})?( \/)?( !)?\r?$/
-
-/**
- * Returns a shell condition that checks whether the program can be executed. The condition starts no process,
- * and sets no variable that the program would inherit.
- */
-function isExecutable(program: string, path: string | undefined): string {
-  const word = quote(toBytes(program))
-  const isFile = '[ -f "$2" ] && [ -x "$2" ]'
-  if (program.includes('/')) return `set -- '' ${word}; ${isFile}`
-  const places = path === undefined ? '"$PATH:"' : quote(toBytes(`${path}:`))
-  const next = `set -- "\${1#*:}" "\${1%%:*}"; set -- "$1" "\${2:-.}"/${word}`
-  return `set -- ${places}; while [ "$1" ]; do ${next}; ${isFile} && break; done`
-}
 
 /**
  * Returns the script that runs a command. Before the command starts, the script prints the sentinel and the
@@ -117,19 +146,13 @@ function isExecutable(program: string, path: string | undefined): string {
  */
 export function scriptFor(command: ShellCommand, sentinel: string): Buffer {
   const parts = [
-    // The shell survives signals to the group, so that it can report the exit status.
-    'trap : TERM INT HUP QUIT USR1 USR2 ABRT ALRM BUS FPE ILL PIPE PROF SEGV SYS TRAP VTALRM XCPU XFSZ',
-    // Keeps the shell's message about a killed command out of the command's stderr.
-    'exec 9>&2 2>/dev/null',
-    `( read -r sandlot </proc/self/stat; sandlot=\${sandlot%% *}; ${enterAndPrint(command, `${sentinel} `)}; ${becomeCommand(command).join('; ')} ) ${command.noStdin ? '</dev/null ' : ''}2>&9 9>&-`,
-    's=$?',
-    `printf '\\036%s %s\\n' ${sentinel} "$s"`,
-    `printf '\\036%s\\n' ${sentinel} >&9`,
+    `( find_pid; ${begin(command, `${sentinel} `)}; ${becomeCommand(command).join('; ')} ) ${command.noStdin ? '</dev/null ' : ''}2>&9 9>&-`,
+    `finish ${sentinel}`,
     // The shell waits until the worker closes the connection, because Kubernetes drops output in transit when
     // a process exits. With stdin, the shell may exit earlier, at the end of the input; a command with
     // megabytes of slowly read output may then be `lost`.
     command.noStdin ? 'read -r _' : 'cat >/dev/null',
-    'exit "$s"',
+    'exit "$status"',
   ]
   return Buffer.from(parts.join('; '), 'latin1')
 }
@@ -140,13 +163,12 @@ export function scriptFor(command: ShellCommand, sentinel: string): Buffer {
  */
 export const terminalScriptFor = (command: ShellCommand): Buffer => {
   const wait = 'IFS= read -r _ || exit'
-  const lines = ['rm -f "$0"', 'sandlot=$$', enterAndPrint(command), wait, ...becomeCommand(command), '']
+  const lines = ['rm -f "$0"', functions, 'sandlot=$$', begin(command), wait, ...becomeCommand(command), '']
   return Buffer.from(lines.join('\n'), 'latin1')
 }
 
 const becomeCommand = (command: ShellCommand): string[] => [
   ...(command.cwd === undefined ? [] : [`cd ${pathWord(command.cwd)} || exit 126`]),
-  `unset ${clusterVariables}`,
   `exec ${invocation(command)}`,
 ]
 
