@@ -1,6 +1,6 @@
 /** Closes streams, terminals and uploads within a second after their API key is revoked. */
 import type { ServerResponse } from 'node:http'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { withTimeout } from '../../shared/lib/timeout.ts'
 import type { Context } from '../../shared/platform/context.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import { onceClosed } from '../../shared/platform/sockets.ts'
@@ -27,11 +27,16 @@ async function watch(
   response: ServerResponse,
 ): Promise<void> {
   const over = new AbortController()
-  onceClosed(response, () => over.abort())
+  const { promise: closed, resolve } = Promise.withResolvers<void>()
+  onceClosed(response, () => {
+    // By default, `abort` would create an error with a stack trace for every request.
+    over.abort('closed')
+    resolve()
+  })
   while (!over.signal.aborted) {
     // Subscribes before waiting, so that no revocation is missed. The wait lets a cached key expire.
     const change = notifications.next('key', account.credentialId, recheckMs, over.signal)
-    await sleep(rememberMs, undefined, { signal: over.signal }).catch(() => {})
+    await withTimeout(rememberMs, closed)
     if (over.signal.aborted) return
     if (await isRefused(account)) {
       log.info({ account_id: account.id }, 'closed a connection whose key was revoked')
