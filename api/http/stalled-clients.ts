@@ -25,7 +25,10 @@ export function allowLongStall(response: ServerResponse): void {
 const checksPerStall = 6
 
 interface Watched {
-  progress: string
+  /** Bytes that the kernel has accepted. */
+  written: number
+  /** Size of the kernel's send queue, if known. */
+  queue: string | undefined
   checksWithoutProgress: number
 }
 
@@ -45,7 +48,7 @@ export class StalledClients {
   }
 
   watch(socket: Socket): void {
-    this.open.set(socket, { progress: '', checksWithoutProgress: 0 })
+    this.open.set(socket, { written: 0, queue: undefined, checksWithoutProgress: 0 })
     socket.once('close', () => this.open.delete(socket))
   }
 
@@ -56,13 +59,15 @@ export class StalledClients {
       if (socket.writableLength === 0) watched.checksWithoutProgress = 0
       return socket.writableLength > 0
     })
-    const queues = waiting.length > 0 ? await readSendQueues() : undefined
+    const ports = new Set(waiting.map(([socket]) => portsOf(socket)))
+    const queues = ports.size > 0 ? await readSendQueues(ports) : undefined
     for (const [socket, watched] of waiting) {
       const written = socket.bytesWritten - socket.writableLength
-      const progress = `${written} ${queues?.get(portsOf(socket)) ?? ''}`
-      if (progress !== watched.progress) watched.checksWithoutProgress = 0
+      // The kernel may omit a row while other connections are opened and closed.
+      const queue = queues?.get(portsOf(socket)) ?? watched.queue
+      if (written !== watched.written || queue !== watched.queue) watched.checksWithoutProgress = 0
       else watched.checksWithoutProgress++
-      watched.progress = progress
+      Object.assign(watched, { written, queue })
       const maxChecks = eventStreams.has(socket) ? eventsFactor * checksPerStall : checksPerStall
       if (watched.checksWithoutProgress < maxChecks) continue
       this.log.info({ client: socket.remoteAddress }, 'closed a connection whose client had stopped reading')
@@ -72,23 +77,38 @@ export class StalledClients {
   }
 }
 
+const tables = [
+  { file: '/proc/self/net/tcp', addressLength: 8 },
+  { file: '/proc/self/net/tcp6', addressLength: 32 },
+]
+
 /**
- * Returns the size of each connection's kernel send queue, keyed by {@link portsOf}. Empty if not on Linux.
- * The sizes reveal slow progress, which Node reports only after a third of the send buffer is free.
+ * Returns the sizes of connections' kernel send queues, keyed by {@link portsOf}. Empty if not on Linux. The
+ * sizes reveal slow progress, which Node reports only after a third of the send buffer is free.
+ *
+ * The tables may have tens of thousands of rows, so rows of other connections are skipped without being
+ * parsed. A row begins with `  12: 0100007F:1F90 0100007F:C350 01 00000A00:`.
  */
-export async function readSendQueues(): Promise<Map<string, string>> {
+export async function readSendQueues(ports: ReadonlySet<string>): Promise<Map<string, string>> {
   const queues = new Map<string, string>()
-  for (const file of ['/proc/self/net/tcp', '/proc/self/net/tcp6']) {
+  for (const { file, addressLength } of tables) {
     const rows = await readFile(file, 'latin1').catch(() => '')
-    for (const [, ours, theirs, bytes] of rows.matchAll(sendQueue)) {
-      const ports = `${Number.parseInt(ours!, 16)} ${Number.parseInt(theirs!, 16)}`
+    for (let row = rows.indexOf('\n') + 1; row > 0 && row < rows.length; row = rows.indexOf('\n', row) + 1) {
+      const ours = rows.indexOf(':', row) + ': '.length + addressLength + ':'.length
+      const theirs = ours + portLength + ' '.length + addressLength + ':'.length
+      const key = `${rows.slice(ours, ours + portLength)} ${rows.slice(theirs, theirs + portLength)}`
+      if (!ports.has(key)) continue
+      const queue = theirs + portLength + ' 01 '.length
       // Connections from different addresses may use the same ports. Progress on one of them counts for all.
-      queues.set(ports, `${queues.get(ports) ?? ''} ${bytes}`)
+      queues.set(key, `${queues.get(key) ?? ''} ${rows.slice(queue, rows.indexOf(':', queue))}`)
     }
   }
   return queues
 }
 
-const sendQueue = /^ *\d+: \w+:(\w{4}) \w+:(\w{4}) \w\w (\w{8}):/gm
+const portLength = 4
+const hexOf = (port: number | undefined) => (port ?? 0).toString(16).toUpperCase().padStart(portLength, '0')
 
-export const portsOf = ({ localPort, remotePort }: Socket): string => `${localPort} ${remotePort}`
+/** The ports of a connection, as `/proc/self/net/tcp` shows them. */
+export const portsOf = ({ localPort, remotePort }: Socket): string =>
+  `${hexOf(localPort)} ${hexOf(remotePort)}`

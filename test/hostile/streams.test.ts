@@ -233,7 +233,10 @@ describe('stalled clients', () => {
     return { stalled, client, socket }
   }
 
-  const queueOf = async (socket: Socket) => (await readSendQueues()).get(portsOf(socket))
+  const queueOf = async (socket: Socket) => {
+    const ports = portsOf(socket)
+    return (await readSendQueues(new Set([ports]))).get(ports)
+  }
 
   /** Reads until the server's kernel has sent more. */
   async function takeLittle(client: Socket, socket: Socket) {
