@@ -22,17 +22,21 @@ const glob = async ({ account, params }: Tenant, pattern: string) => {
 const jsonBytes = (value: unknown) => Buffer.byteLength(JSON.stringify(value))
 
 test('a search through thousands of deep paths is limited and does not slow down other sandboxes', async () => {
-  const [tooDeep, deep] = await withNeighbour(world, async (hostile) => {
+  const { tooMany, tooDeep, deep } = await withNeighbour(world, async (hostile) => {
     // Paths in `a` exceed the Linux limit. Paths in `b` are as long as the limit allows.
     await prepare(hostile, `${deepTree('a', 220, 2_000)}; ${deepTree('b', 15, 3_000)}`)
-    return [await glob(hostile, 'a/**/[0-9]*'), await glob(hostile, 'b/**')]
+    return {
+      tooMany: await glob(hostile, 'a/**/[0-9]*').catch(({ code }) => code),
+      tooDeep: await glob(hostile, 'a/**/2'),
+      deep: await glob(hostile, 'b/**'),
+    }
   })
-  expect(tooDeep).toMatchObject({ truncated: true })
+  // `sort` needs more space than /tmp has, unless the cluster limits /tmp less than the local driver.
+  if (tooMany !== 'invalid_request') expect(tooMany).toMatchObject({ truncated: true })
+  expect(tooDeep).toMatchObject({ paths: [], truncated: true })
   expect(deep).toMatchObject({ truncated: true })
-  for (const answer of [tooDeep!, deep!]) {
-    expect(answer.paths[0]).toMatch(/^[ab]\/0+/)
-    expect(jsonBytes(answer)).toBeLessThan(1.1 * limits.listed.bytes)
-  }
+  expect(deep.paths[0]).toMatch(/^b\/0+/)
+  expect(jsonBytes(deep)).toBeLessThan(1.1 * limits.listed.bytes)
 })
 
 test('eight concurrent globs with many alternatives do not block the API, even when file names are long', async () => {

@@ -162,3 +162,9 @@ const look = (folder: string) =>
     const mode = statSync(path, { throwIfNoEntry: false })?.mode.toString(8)
     return [entry.name, mode, entry.isFile() && readFileSync(path, 'utf8')]
   })
+
+test('a sort that lacks temporary space counts as too many names, not as a failed write', () => {
+  const message = "sort: write failed: '/tmp/sortqZ3b0a': No space left on device\n"
+  expect(problemOf(143, message)).toMatchObject({ code: 'invalid_request' })
+  expect(problemOf(1, 'cat: write error: No space left on device\n')).toMatchObject({ code: 'disk_full' })
+})

@@ -139,6 +139,11 @@ const problemOfMessage: [RegExp, ErrorCode, string][] = [
     'The kernel does not allow reading this file. It may be a special file, such as /proc/self/mem.',
   ],
   [
+    /^sort: .*No space left/im,
+    'invalid_request',
+    'The directory contains more names than can be sorted in the free space of /tmp. Use a smaller directory, or delete files in /tmp.',
+  ],
+  [
     /No space left|Disk quota exceeded/i,
     'disk_full',
     "The sandbox's disk is full; nothing was written. Delete files, then try again.",
