@@ -77,6 +77,8 @@ export class StalledClients {
   }
 }
 
+/** Length of a port in hexadecimal. */
+const portLength = 4
 const tables = [
   { file: '/proc/self/net/tcp', addressLength: 8 },
   { file: '/proc/self/net/tcp6', addressLength: 32 },
@@ -106,7 +108,6 @@ export async function readSendQueues(ports: ReadonlySet<string>): Promise<Map<st
   return queues
 }
 
-const portLength = 4
 const hexOf = (port: number | undefined) => (port ?? 0).toString(16).toUpperCase().padStart(portLength, '0')
 
 /** The ports of a connection, as `/proc/self/net/tcp` shows them. */

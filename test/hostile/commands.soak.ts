@@ -23,7 +23,7 @@ test("exhausting a sandbox's processes, memory and disk does not slow down other
   })
 })
 
-/** What a hostile command prints, and the script. */
+/** Scripts of hostile commands, keyed by a description of their output. */
 const prints: Record<string, string> = {
   'single bytes, alternating between both streams':
     'i=0; while [ $i -lt 20000 ]; do printf a; printf b >&2; i=$((i+1)); done',

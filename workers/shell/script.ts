@@ -37,19 +37,28 @@ const clusterVariables = [
 ].join(' ')
 
 /**
- * Shell functions of the scripts below. The functions start no process, and set no variable that the command
- * would inherit, apart from `sandlot`.
+ * Shell functions that the scripts below call. They start no process, and set no variable that the command
+ * would inherit.
+ *
+ * `find_pid` stores the pid of the process in `sandlot`, or nothing if `/proc` is unreadable.
+ *
+ * `is_program PROGRAM PATH` tests whether a program can be executed.
+ *
+ * `begin PREFIX DIRECTORY [PROGRAM [PATH]]` enters a directory, or the home directory if DIRECTORY is empty. It
+ * prints the prefix and the pid in `sandlot`, then ` /` if the directory cannot be entered, and ` !` if the
+ * program cannot be executed.
+ *
+ * `finish SENTINEL` stores the exit status of the previous command in `status`. It prints the sentinel on both
+ * streams, and the exit status on stdout.
  */
-const functions = `
-find_pid() {
-  # An unreadable /proc leaves the pid empty.
+const functions = `find_pid() {
   sandlot=
   while read -r sandlot; do
     case $sandlot in Tgid:*) break;; esac
   done </proc/self/status
   sandlot=\${sandlot##*[!0-9]}
 }
-is_program() { # PROGRAM PATH
+is_program() {
   case $1 in */*) [ -f "$1" ] && [ -x "$1" ]; return;; esac
   set -- "$1" "$2:"
   while [ "$2" ]; do
@@ -59,7 +68,7 @@ is_program() { # PROGRAM PATH
   done
   return 1
 }
-begin() { # PREFIX DIRECTORY [PROGRAM [PATH]]
+begin() {
   if [ "$2" ]; then cd "$2" || sandlot="$sandlot /"
   else cd "$HOME" || { cd /; sandlot="$sandlot /"; }
   fi 2>/dev/null
@@ -67,12 +76,11 @@ begin() { # PREFIX DIRECTORY [PROGRAM [PATH]]
   echo "$1$sandlot"
   unset ${clusterVariables}
 }
-finish() { # SENTINEL
+finish() {
   status=$?
   printf '\\036%s %s\\n' "$1" "$status"
   printf '\\036%s\\n' "$1" >&9
-}
-`
+}`
 
 /**
  * The command line of a slot's shell. The shell prints its pid, which is also its process group ID, then
@@ -85,15 +93,17 @@ finish() { # SENTINEL
 export const shellThatWaits: readonly string[] = [
   '/bin/sh',
   '-c',
-  `${functions}
-# The shell survives signals to the group, so that it can report the exit status.
-trap : TERM INT HUP QUIT USR1 USR2 ABRT ALRM BUS FPE ILL PIPE PROF SEGV SYS TRAP VTALRM XCPU XFSZ
-# Keeps the shell's message about a killed command out of the command's stderr.
-exec 9>&2 2>/dev/null
-echo $$
-IFS= read -r sandlot || exit
-case $sandlot in [0-9]*) sandlot=$(dd bs="$sandlot" count=1 iflag=fullblock);; esac
-eval "$sandlot"`,
+  [
+    functions,
+    // The shell survives signals to the group, so that it can report the exit status.
+    'trap : TERM INT HUP QUIT USR1 USR2 ABRT ALRM BUS FPE ILL PIPE PROF SEGV SYS TRAP VTALRM XCPU XFSZ',
+    // Keeps the shell's message about a killed command out of the command's stderr.
+    'exec 9>&2 2>/dev/null',
+    'echo $$',
+    'IFS= read -r sandlot || exit',
+    'case $sandlot in [0-9]*) sandlot=$(dd bs="$sandlot" count=1 iflag=fullblock);; esac',
+    'eval "$sandlot"',
+  ].join('\n'),
 ]
 
 /**
@@ -122,7 +132,7 @@ const pathWord = (path: string | Buffer): string => quote(absolute(toBytes(path)
 
 export const sentinelPrefix = '\x1e'
 
-/** Returns the call of `begin` (see {@link functions}). */
+/** Returns a call of `begin` for a command (see {@link functions}). */
 function begin({ argv, cwd, env }: ShellCommand, prefix = ''): string {
   const [program] = argv
   // The shell itself is /bin/sh.
