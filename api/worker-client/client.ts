@@ -125,9 +125,16 @@ export class Workers {
   ): Promise<Calls[N]['result']> {
     const target = { ...options, ...encodeArgs(args) }
     const { response, workerId: id } = await this.ask(callPath(name), args.sandboxId, target, workerId)
-    const reply = await readReply(response, options.signal, id)
-    if (response.statusCode === 200) return reply as never
-    throw errorOf(reply as CallProblem)
+    const held = this.memoryBudget.open(args.accountId, 'answers')
+    try {
+      held.add(Number(response.headers['content-length'] ?? 0))
+      const reply = await readReply(response, options.signal, id)
+      if (response.statusCode === 200) return reply as never
+      throw errorOf(reply as CallProblem)
+    } finally {
+      held.free()
+      response.destroy()
+    }
   }
 
   /**

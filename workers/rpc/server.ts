@@ -186,7 +186,7 @@ async function answer<Worker extends ServerContext>(
     const reply = await handle(args as never, worker, { ...wire, signal: hungUp.signal, isAwaited })
     if (reply) {
       response.setHeader('content-type', 'application/json')
-      response.end(JSON.stringify(reply))
+      response.end(encode(reply, passive.has(name) ? wire.held : undefined))
     } else if (!response.writableEnded) response.end()
   } catch (error) {
     if (hungUp.signal.aborted) return
@@ -198,6 +198,23 @@ async function answer<Worker extends ServerContext>(
     refuse(response, error)
   }
 }
+
+/**
+ * Encodes a reply as JSON. If `held` is given, first reserves the most memory that the JSON may need, because
+ * one megabyte of output can take 50 ms to encode and send.
+ * @throws {Problem} `rate_limited` if the account's memory budget is exceeded
+ */
+function encode(reply: object, held: Reservation | undefined): Buffer {
+  const length = Object.values(reply).reduce((sum, value) => sum + (typeof value === 'string' ? value.length : 0), 0)
+  const most = length * maxJsonBytes
+  held?.add(most)
+  const json = Buffer.from(JSON.stringify(reply))
+  held?.give(most - json.length)
+  return json
+}
+
+/** JSON writes a control character as `\\u0000`. */
+const maxJsonBytes = 6
 
 function namesIn(args: unknown) {
   const { sandboxId, accountId, requestId } = (args ?? {}) as Record<string, unknown>
