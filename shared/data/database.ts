@@ -70,6 +70,8 @@ export function openDatabase(url: string, { connections = 10, timeouts = request
   const builder = orm.em.getKysely<Tables>()
   const pool = (): Promise<Pool> => connection.getNativeClient()
   const limited = limitByKey(connectionsPerAccount, timeouts.connection)
+  // Most of an account's transactions lock its row, so a second one would only hold a connection and wait.
+  const serialized = limitByKey(1, timeouts.connection)
   const all: Transactions = {
     ...queriesOf(builder, async (query) => (await pool()).query(query)),
     transaction: async (work) => transact(builder, await (await pool()).connect(), work),
@@ -79,7 +81,7 @@ export function openDatabase(url: string, { connections = 10, timeouts = request
     share: (accountId) => ({
       run: (...of) => limited(accountId, () => all.run(...of)),
       query: (sql, parameters) => limited(accountId, () => all.query(sql, parameters)),
-      transaction: (work) => limited(accountId, () => all.transaction(work)),
+      transaction: (work) => serialized(accountId, () => limited(accountId, () => all.transaction(work))),
     }),
     // The ORM ends the pool only if a statement went through the ORM.
     close: async () => (await pool()).end(),

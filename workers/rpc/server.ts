@@ -199,22 +199,23 @@ async function answer<Worker extends ServerContext>(
   }
 }
 
+/** JSON encodes a control character as six bytes, such as `\u0000`. */
+const maxJsonBytes = 6
+
 /**
- * Encodes a reply as JSON. If `held` is given, first reserves the most memory that the JSON may need, because
- * one megabyte of output can take 50 ms to encode and send.
+ * Encodes a reply as JSON. First reserves the most memory that the JSON may need, because one megabyte of
+ * output can take 50 ms to encode and send. The reply of a call that changed something is never refused.
+ * @param held undefined if the call changed something
  * @throws {Problem} `rate_limited` if the account's memory budget is exceeded
  */
 function encode(reply: object, held: Reservation | undefined): Buffer {
-  const length = Object.values(reply).reduce((sum, value) => sum + (typeof value === 'string' ? value.length : 0), 0)
-  const most = length * maxJsonBytes
+  let most = 0
+  for (const value of Object.values(reply)) if (typeof value === 'string') most += value.length * maxJsonBytes
   held?.add(most)
   const json = Buffer.from(JSON.stringify(reply))
   held?.give(most - json.length)
   return json
 }
-
-/** JSON writes a control character as `\\u0000`. */
-const maxJsonBytes = 6
 
 function namesIn(args: unknown) {
   const { sandboxId, accountId, requestId } = (args ?? {}) as Record<string, unknown>
