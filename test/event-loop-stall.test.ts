@@ -9,7 +9,7 @@ import { wasStalled, whenSilentFor } from '../shared/platform/event-loop-stall.t
 const freeze = (ms: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 
 test('after an event-loop stall, a pending reply is read before the peer can be considered unresponsive', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'sandlot-standstill-'))
+  const folder = mkdtempSync(join(tmpdir(), 'sandlot-stall-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   const [go, said] = [join(folder, 'go'), join(folder, 'said')]
   const script = 'echo begun; until [ -e "$0" ]; do sleep 0.05; done; echo there; : >"$1"'

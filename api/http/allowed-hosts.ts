@@ -44,10 +44,10 @@ interface Host {
 
 function readHost(text: string): Host | undefined {
   const isPlain = /^(\[[\da-f:.]{2,50}\]|[\w.-]{1,255})(:\d{1,5})?$/i.test(text)
-  if (!isPlain || !URL.canParse(`http://${text}`)) return undefined
-  const { hostname } = new URL(`http://${text}`)
+  const url = isPlain ? URL.parse(`http://${text}`) : null
+  if (!url) return undefined
   const [, port = ''] = /(:\d+)$/.exec(text) ?? []
-  return { name: hostname, whole: hostname + port }
+  return { name: url.hostname, whole: url.hostname + port }
 }
 
 function originHost(origin: string): { host: Host; isSecure: boolean } | undefined {

@@ -3,8 +3,6 @@ import type { ErrorCode } from '../../shared/contract/errors.ts'
 const steps: { [C in ErrorCode]?: string } = {
   invalid_request: 'Correct the arguments listed in errors, then call this tool again.',
   account_suspended: 'All calls fail until the operator lifts the suspension. Inform the user.',
-  scope_not_allowed:
-    'Only the user can provide an API key with the required scope. Report the `detail` field to the user.',
   command_not_allowed:
     'Use a command that the allowlist permits. If the error names an environment variable, do not set it. Only the user can change the allowlist.',
   not_found: 'Check session_id. session_list shows the active sessions.',

@@ -2,18 +2,25 @@
 import { createHash } from 'node:crypto'
 import { createServer, type Server } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { limitByKey } from '../../../shared/lib/limit-by-key.ts'
 import { DriverUnavailable } from '../driver.ts'
 
 const retryEveryMs = 5
 const retryBudgetMs = 30_000
 
-export async function withLock<T>(directory: string, name: string, work: () => Promise<T>): Promise<T> {
-  const server = await takeLock(lockAddress(directory, name))
-  try {
-    return await work()
-  } finally {
-    await new Promise((resolve) => server.close(resolve))
-  }
+/** Only one caller of a process polls for a lock. The others wait in order, so none of them waits forever. */
+const inProcess = limitByKey()
+
+export function withLock<T>(directory: string, name: string, work: () => Promise<T>): Promise<T> {
+  const address = lockAddress(directory, name)
+  return inProcess(address, async () => {
+    const server = await takeLock(address)
+    try {
+      return await work()
+    } finally {
+      await new Promise((resolve) => server.close(resolve))
+    }
+  })
 }
 
 async function takeLock(address: string): Promise<Server> {
