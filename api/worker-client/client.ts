@@ -133,6 +133,7 @@ export class Workers {
       throw errorOf(reply as CallProblem)
     } finally {
       held.free()
+      // A reply that was refused is not read, so its connection could not be reused.
       response.destroy()
     }
   }

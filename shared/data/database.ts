@@ -23,7 +23,8 @@ export interface Transactions extends Queries {
 export interface Database extends Transactions {
   /**
    * Returns a handle for statements that may wait for a lock on an account's row. A locked row does not delay
-   * other accounts, because each account can use only a few connections through its handle.
+   * other accounts, because each account can use only a few connections through its handle. Transactions of
+   * the same account run one after another.
    */
   share(accountId: string): Transactions
   close(): Promise<void>

@@ -4,7 +4,8 @@ import { limits } from '../../shared/contract/limits.ts'
 import { shareWorld } from '../support/shared.ts'
 import { type Tenant, withNeighbour } from './neighbour.ts'
 
-// Local sandboxes of tests may be stored in memory, where the largest file here uses 200 MB of the limit.
+// Local sandboxes of tests may be stored in memory, where the 200 MB file of the first test counts toward the
+// memory limit.
 const world = shareWorld({ env: { SANDBOX_PIDS: '128', SANDBOX_MEMORY: '256Mi' } })
 
 /** Runs a command until its timeout, and accepts any exit status. */

@@ -22,7 +22,10 @@ export interface Wire {
   isAwaited: IsAwaited
   /** Aborts when the worker starts to drain. A call of unlimited duration, such as a watch, must then end. */
   draining: AbortSignal
-  /** Memory reserved for the request body and for a stream's buffers, until the response has been sent. */
+  /**
+   * Memory reserved for the request body, for a stream's buffers and for the reply of a read, until the
+   * response has been sent.
+   */
   held: Reservation
 }
 

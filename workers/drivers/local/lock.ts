@@ -8,7 +8,10 @@ import { DriverUnavailable } from '../driver.ts'
 const retryEveryMs = 5
 const retryBudgetMs = 30_000
 
-/** Only one caller of a process polls for a lock. The others wait in order, so none of them waits forever. */
+/**
+ * Lets only one caller per process poll for a lock, while the others wait in order. If all of them polled, one
+ * of them could miss every turn.
+ */
 const inProcess = limitByKey()
 
 export function withLock<T>(directory: string, name: string, work: () => Promise<T>): Promise<T> {
