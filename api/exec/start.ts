@@ -3,7 +3,7 @@ import type { ExecRequest, ExecResult } from '../../shared/contract/exec.ts'
 import type { OutputOffset } from '../../shared/contract/exec-events.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import { newExecId } from '../../shared/data/ids.ts'
-import { Problem } from '../../shared/platform/problem.ts'
+import { Problem, unavailable } from '../../shared/platform/problem.ts'
 import type { OneExec } from '../../shared/rpc/calls.ts'
 import type { App } from '../app.ts'
 import { StreamReply } from '../http/route.ts'
@@ -12,6 +12,7 @@ import {
   CallLost,
   type CallOptions,
   ExecOnAnotherWorker,
+  ReplyRefused,
   type StreamAnswer,
 } from '../worker-client/client.ts'
 import { passEvents } from './events.ts'
@@ -64,15 +65,21 @@ export async function runToResult(
 }
 
 /**
- * Adds `exec_id` to the error of a request that a shutdown aborted. Omits it from requests with an
+ * Adds `exec_id` to an error that leaves the exit status of the command unknown. Omits it from requests with an
  * Idempotency-Key, because an earlier request may have started the command under a different id.
  */
 function nameCommand(error: unknown, { signal, key }: ExecStart, { execId }: StartedExec): unknown {
+  const members = key === undefined ? { exec_id: execId } : {}
+  if (error instanceof ReplyRefused) return unavailable(resultRefused, error, members)
   const stopping = stoppingOf(signal)
   if (!stopping || key !== undefined || (error instanceof Problem && error !== stopping)) return error
   const { code, message, retryAfterSeconds = 1 } = stopping
-  return new Problem(code, message, { retryAfterSeconds, members: { exec_id: execId } })
+  return new Problem(code, message, { retryAfterSeconds, members })
 }
+
+const resultRefused =
+  "The command was run, but the account's open requests and unread responses leave no memory for its result. Read or " +
+  'close one of them. Then retry the request if it had an Idempotency-Key. Otherwise, retrieve the result with its exec_id.'
 
 /** Returns the result of a command. If the command's worker is gone, the result contains no output. */
 export async function resultOf(

@@ -168,7 +168,7 @@ async function takeToken(app: App, { bucket }: Endpoint, koa: KoaContext, accoun
 
 /**
  * Sends a handler's reply.
- * @throws {Problem} if the account's unread responses exceed its memory budget
+ * @throws {Problem} if the request is a GET and the account's unread responses exceed its memory budget
  */
 function reply(
   koa: KoaContext,
@@ -184,7 +184,11 @@ function reply(
   }
   const json = Buffer.from(JSON.stringify(reply))
   // Unauthenticated responses are small or rare, so they do not count toward the budget.
-  if (endpoint.credential !== 'none') unread.add(json.length)
+  if (endpoint.credential !== 'none') {
+    if (endpoint.method === 'GET') unread.add(json.length)
+    // A refusal would hide what the request did. A large reply was already admitted when the worker sent it.
+    else unread.addAlways(json.length)
+  }
   koa.type = 'application/json'
   koa.body = json
 }

@@ -68,6 +68,11 @@ export class ExecOnAnotherWorker extends Error {
   }
 }
 
+/** The account's memory budget has no room for a worker's reply. The call itself has taken effect. */
+export class ReplyRefused extends Problem {
+  override name = 'ReplyRefused'
+}
+
 type WorkerRequest = Omit<HandOver, 'url' | 'callee' | 'agent' | 'handOverMs' | 'watch'>
 
 const bodyMs = 10_000
@@ -117,6 +122,7 @@ export class Workers {
    * @throws {WorkerGone} if the only worker that can serve the call is gone
    * @throws {CallLost} if a worker accepted the call but did not respond. The effect of the call is unknown.
    * @throws {ExecOnAnotherWorker} if the command with this Idempotency-Key runs on another worker
+   * @throws {ReplyRefused} if the account's memory budget has no room for the reply
    */
   async call<N extends CallName>(
     name: N,
@@ -127,7 +133,7 @@ export class Workers {
     const { response, workerId: id } = await this.ask(callPath(name), args.sandboxId, target, workerId)
     const held = this.memoryBudget.open(args.accountId, 'answers')
     try {
-      held.add(Number(response.headers['content-length'] ?? 0))
+      if (!held.tryAdd(Number(response.headers['content-length'] ?? 0))) throw replyRefused()
       const reply = await readReply(response, options.signal, id)
       if (response.statusCode === 200) return reply as never
       throw errorOf(reply as CallProblem)
@@ -264,6 +270,14 @@ function encodeWithBody(body: Readable, args: InSandbox): Pick<HandOver, 'header
 }
 
 const noneAvailable = () => unavailable('No worker is accepting calls. The request had no effect. Try again.')
+
+const replyRefused = () =>
+  new ReplyRefused(
+    'rate_limited',
+    "The account's open requests and unread responses leave no memory for this response. Read or close one of " +
+      'them, then try again.',
+    { retryAfterSeconds: 1 },
+  )
 
 async function readReply(response: IncomingMessage, signal: AbortSignal, workerId: string): Promise<unknown> {
   const received = whenSilentFor(bodyMs, () => response.destroy(new Error('the response is incomplete')))

@@ -150,6 +150,11 @@ export class Reservation {
     this.bytes += bytes
   }
 
+  /** Reserves more bytes even if this exceeds a limit. */
+  addAlways(bytes: number): void {
+    this.give(-bytes)
+  }
+
   tryAdd(bytes: number): boolean {
     try {
       this.add(bytes)

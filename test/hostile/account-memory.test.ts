@@ -7,6 +7,7 @@ import type { MemoryKind } from '../../shared/platform/memory-budget.ts'
 import { type Account, pathOf } from '../support/account.ts'
 import { readEvents } from '../support/events.ts'
 import { sumUp } from '../support/metrics.ts'
+import { headOf, openRaw } from '../support/raw.ts'
 import { shareSandbox } from '../support/shared.ts'
 import { newWebSocket, untilOpen } from '../support/web-socket.ts'
 
@@ -116,6 +117,32 @@ test("up to eight readers each receive all of a command's output", async () => {
     await reader.rest()
   }
   await untilHeld('streams', 0)
+})
+
+test('while unread responses fill the memory budget, a command runs and its result can be read later', async () => {
+  const { id: exec_id } = await sh('head -c 1000000 /dev/zero')
+  const headers = { authorization: `Bearer ${alice.key}` }
+  // Each zero byte takes six bytes of JSON, so the budget has room for five unread results.
+  const head = headOf('GET', pathOf(endpoints.getExec, { params: { ...params, exec_id } }), headers)
+  const unread = Array.from({ length: 5 }, () => openRaw(world.url(), head))
+  for (const { socket } of unread) socket.pause()
+  await world.eventually(async () => (await heldIn('answers'))! > 29_000_000, 20_000)
+  const get = (id: string) => alice.call('getExec', { params: { ...params, exec_id: id } })
+  await expect(get(exec_id)).rejects.toMatchObject({ status: 429, code: 'rate_limited' })
+
+  const body = { command: 'echo x >> ran; head -c 1000000 /dev/zero; wc -l ran >&2' }
+  const refusal = await alice.call('execCommand', { params, body }).catch((error) => error)
+  expect(refusal).toMatchObject({ status: 503, code: 'unavailable', retryAfter: 2 })
+  const keyed = { params, headers: { 'idempotency-key': 'once' }, body }
+  const keyedRefusal = await alice.call('execCommand', keyed).catch((error) => error)
+  expect(keyedRefusal).toMatchObject({ status: 503, code: 'unavailable' })
+  expect(keyedRefusal.problem).not.toHaveProperty('exec_id')
+  expect(await sh('echo small')).toMatchObject({ stdout: 'small\n' })
+
+  for (const { socket } of unread) socket.destroy()
+  await untilHeld('answers', 0)
+  expect((await get(refusal.problem.exec_id)).body).toMatchObject({ exit_code: 0, stderr: '1 ran\n' })
+  expect((await alice.call('execCommand', keyed)).body).toMatchObject({ exit_code: 0, stderr: '2 ran\n' })
 })
 
 const call = (account: Account, message: object) =>
