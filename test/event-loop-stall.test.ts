@@ -3,8 +3,14 @@ import { once } from 'node:events'
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import pino from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
 import { wasStalled, whenSilentFor } from '../shared/platform/event-loop-stall.ts'
+import { connectRedis } from '../shared/platform/redis.ts'
+import { shareWorld } from './support/shared.ts'
+
+const world = shareWorld({ apis: 0, workers: 0 })
 
 const freeze = (ms: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 
@@ -25,7 +31,7 @@ test('after an event-loop stall, a pending reply is read before the peer can be 
     stop()
   })
   // From here on, timers run before pending data is read.
-  await new Promise((resolve) => setImmediate(resolve))
+  await nextTurn()
   writeFileSync(go, '')
   freeze(1_600)
   while (!existsSync(said)) freeze(10)
@@ -41,4 +47,14 @@ test('an unresponsive peer is still detected after an event-loop stall', async (
   const from = performance.now()
   await new Promise<void>((resolve) => whenSilentFor(100, resolve))
   expect(performance.now() - from).toBeGreaterThan(100)
+})
+
+test('a Redis command succeeds if its reply arrived during an event-loop stall', async () => {
+  const redis = connectRedis(world.plugs.redis.url, 'fail-fast', pino({ level: 'silent' }))
+  onTestFinished(() => redis.disconnect())
+  await once(redis, 'ready')
+  const reply = redis.ping()
+  await nextTurn()
+  freeze(2_300)
+  expect(await reply).toBe('PONG')
 })

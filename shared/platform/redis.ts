@@ -1,8 +1,11 @@
 import { Redis, type RedisOptions } from 'ioredis'
+import { whenSilentFor } from './event-loop-stall.ts'
 import type { Logger } from './log.ts'
 
 /** A connection is replaced if it receives no data for this time. No command blocks for as long. */
 const livenessMs = 3_000
+/** How long a command of a `fail-fast` connection waits for its reply. */
+const commandMs = 2_000
 /** Interval between heartbeats, which detect an outage or failover before a request fails. */
 const heartbeatMs = 1_000
 /**
@@ -26,7 +29,7 @@ export function connectRedis(url: string, mode: OutageMode, log: Logger): Redis 
     disconnectTimeout: 1_000,
     ...(mode === 'retry'
       ? { maxRetriesPerRequest: null }
-      : { maxRetriesPerRequest: 1, enableOfflineQueue: false, commandTimeout: 2_000 }),
+      : { maxRetriesPerRequest: 1, enableOfflineQueue: false }),
   }
   return open(url.replace(/^unix:\/\//, ''), options, mode, log)
 }
@@ -40,9 +43,23 @@ function open(url: string, given: RedisOptions, mode: OutageMode, log: Logger): 
   // With RESP2 replies, scripts return arrays and strings.
   const redis: Redis = new Redis(url, { ...options, replyMapping: 'legacy' })
   redis.duplicate = ((other) => open(url, { ...given, ...other }, mode, log)) as Redis['duplicate']
+  if (mode === 'fail-fast') limitCommands(redis)
   reportOutage(redis, log)
   sendHeartbeats(redis)
   return redis
+}
+
+/**
+ * Rejects commands without a reply after {@link commandMs}. The option `commandTimeout` of ioredis would also
+ * reject commands whose replies arrived while this process was stalled.
+ */
+function limitCommands(redis: Redis) {
+  const send = redis.sendCommand.bind(redis)
+  redis.sendCommand = (command, stream) => {
+    const settled = whenSilentFor(commandMs, () => command.reject(new Error('Command timed out')))
+    command.promise.then(settled, settled)
+    return send(command, stream)
+  }
 }
 
 const readOnlyReplies = /^(READONLY|UNBLOCKED|MASTERDOWN|NOREPLICAS|LOADING)\b/
