@@ -159,7 +159,10 @@ async function openAs<N extends EndpointName>(
   } as RequestInit)
   const { status, headers } = response
   if (!response.ok) {
-    const refusal = new Refusal(status, headers, ProblemDetails.parse(await response.json()))
+    const text = await response.text()
+    if (!text.startsWith('{'))
+      throw new Error(`${name} returned ${status} with the body ${JSON.stringify(text)}`)
+    const refusal = new Refusal(status, headers, ProblemDetails.parse(JSON.parse(text)))
     assertDocumented(endpoint, refusal)
     throw refusal
   }
