@@ -1,10 +1,10 @@
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import { Server as SocketServer } from 'node:net'
+import { createServer, IncomingMessage, type Server, ServerResponse } from 'node:http'
+import { Socket, Server as SocketServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import Router, { type RouterContext } from '@koa/router'
+import helmet from 'helmet'
 import Koa from 'koa'
-import helmet from 'koa-helmet'
 import { withTimeout } from '../shared/lib/timeout.ts'
 import type { Context } from '../shared/platform/context.ts'
 import { Problem } from '../shared/platform/problem.ts'
@@ -119,9 +119,10 @@ function makeKoa(app: App, requests: OpenRequests): Koa {
   )
   koa.use(aroundRequest(app.context, requests))
   const { allowedHosts, http } = app.context.settings
-  koa.use(helmet())
+  const headers = securityHeaders()
   const checkHost = makeHostCheck(allowedHosts, http.host)
   koa.use((ctx, next) => {
+    ctx.set(headers)
     checkHost(ctx.headers)
     return next()
   })
@@ -136,6 +137,13 @@ function makeKoa(app: App, requests: OpenRequests): Koa {
   koa.use(router.routes())
   koa.use((ctx) => refuseUnknown(ctx as RouterContext))
   return koa
+}
+
+/** Returns the headers that helmet sets. They are the same for each request, so they are computed once. */
+function securityHeaders(): Record<string, string> {
+  const response = new ServerResponse(new IncomingMessage(new Socket()))
+  helmet()(response.req, response, () => {})
+  return response.getHeaders() as Record<string, string>
 }
 
 function refuseUnknown(koa: RouterContext) {

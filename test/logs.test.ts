@@ -45,6 +45,17 @@ test('logs contain the ids of requests, accounts and sandboxes, but no client da
   expect(logs).not.toContain(alice.token)
 })
 
+test('the values of fields that can contain client data are not logged', () => {
+  const lines: string[] = []
+  const log = openLog('api', 'info', { write: (line) => lines.push(line) })
+  log.info({ command: 'canary', env: { A: 'canary' }, status: 'exited' }, 'a command ended')
+  log.child({ password: 'canary' }).info({ stdin: 'canary', authorization: 'canary' }, 'a request')
+  expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+    { command: '[Redacted]', env: '[Redacted]', status: 'exited' },
+    { password: '[Redacted]', stdin: '[Redacted]', authorization: '[Redacted]' },
+  ])
+})
+
 test('warnings add no listeners to the destination, even before any of them has been written', () => {
   const out = pino.destination({ dest: '/dev/null', sync: false, minLength: 4096 })
   const count = () => ['drain', 'error'].map((event) => out.listenerCount(event))

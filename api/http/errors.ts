@@ -6,12 +6,13 @@ import type { Context } from '../../shared/platform/context.ts'
 import type { Logger } from '../../shared/platform/log.ts'
 import type { Metrics } from '../../shared/platform/metrics.ts'
 import { isOutage, Problem, unavailable } from '../../shared/platform/problem.ts'
+import { RequestLog } from './request-log.ts'
 import { hasDisconnected, type OpenRequests, stoppingOf } from './shutdown.ts'
 import { type Upgrade, upgradeOf } from './websocket.ts'
 
 export interface RequestState {
   requestId: string
-  log: Logger
+  log: RequestLog
   /** Aborts when the client disconnects, or when this process is stopping and cannot wait any longer. */
   signal: AbortSignal
   route?: string
@@ -59,7 +60,7 @@ function openState(koa: KoaContext, log: Logger, requests: OpenRequests): Reques
   koa.set({ 'X-Request-Id': requestId, 'Cache-Control': 'no-store' })
   return Object.assign(koa.state, {
     requestId,
-    log: log.child({ request_id: requestId }),
+    log: new RequestLog(log, { request_id: requestId }),
     signal: requests.follow(koa.res),
     upgrade: upgradeOf(koa.req),
   })

@@ -4,7 +4,6 @@ import { Readable } from 'node:stream'
 import type { Context as KoaContext } from 'koa'
 import type * as z from 'zod'
 import type { Endpoint, Input } from '../../shared/contract/endpoint.ts'
-import type { Logger } from '../../shared/platform/log.ts'
 import type { Reservation } from '../../shared/platform/memory-budget.ts'
 import { onceClosed } from '../../shared/platform/sockets.ts'
 import type { App } from '../app.ts'
@@ -14,6 +13,7 @@ import { assertSupportedHeaders } from './assert-supported-headers.ts'
 import { readBody } from './body.ts'
 import type { RequestState } from './errors.ts'
 import { readQuery } from './query.ts'
+import type { RequestLog } from './request-log.ts'
 import { allowLongStall } from './stalled-clients.ts'
 import { validate } from './validate.ts'
 import type { Upgrade } from './websocket.ts'
@@ -28,7 +28,7 @@ export interface Call<E extends Endpoint> {
   request: IncomingMessage
   upgrade: Upgrade | undefined
   requestId: string
-  log: Logger
+  log: RequestLog
   signal: AbortSignal
 }
 
@@ -145,14 +145,13 @@ async function identify(app: App, endpoint: Endpoint, koa: KoaContext): Promise<
     app.clientAddress(koa.req),
   )
   requireScope(account, endpoint)
-  const state = koa.state as RequestState
-  state.log = state.log.child({ account_id: account.id })
+  ;(koa.state as RequestState).log.addIds({ account_id: account.id })
   return account
 }
 
 function nameSandbox(state: RequestState, params: unknown) {
   const { id } = (params ?? {}) as { id?: string }
-  if (id !== undefined) state.log = state.log.child({ sandbox_id: id })
+  if (id !== undefined) state.log.addIds({ sandbox_id: id })
 }
 
 async function takeToken(app: App, { bucket }: Endpoint, koa: KoaContext, account: Caller | undefined) {

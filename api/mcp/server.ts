@@ -9,11 +9,11 @@ import {
 } from '@modelcontextprotocol/server'
 import { Id } from '../../shared/contract/endpoint.ts'
 import { resumption, type ToolName, tools } from '../../shared/contract/mcp.ts'
-import type { Logger } from '../../shared/platform/log.ts'
 import type { App } from '../app.ts'
 import type { Caller } from '../auth/authenticate.ts'
 import { stopUnderKey } from '../exec/exec-by-idempotency-key.ts'
 import { accepts } from '../http/accept.ts'
+import type { RequestLog } from '../http/request-log.ts'
 import type { ServedRoute } from '../http/route.ts'
 import { hasDisconnected } from '../http/shutdown.ts'
 import { cancel, type McpClient, whenCancelled } from './cancellation.ts'
@@ -27,7 +27,7 @@ export interface McpMessage {
   message: unknown
   headers: Record<string, string | undefined>
   requestId: string
-  log: Logger
+  log: RequestLog
   outbox: Outbox
   signal: AbortSignal
   /** Set if the client has reconnected to get the result of an earlier call. */

@@ -1,12 +1,11 @@
 /** Enqueues jobs for workers. Failures are only logged, because the reconciler will do the work later. */
 import type { Context } from '../../shared/platform/context.ts'
-import type { Logger } from '../../shared/platform/log.ts'
 import { notify } from '../../shared/platform/notify.ts'
 import type { Admission } from './admit.ts'
 
 interface Of {
   requestId: string
-  log: Logger
+  log: { warn(fields: object, message: string): void }
 }
 
 /** Delay before a job labels a claimed pod. Without it, the job would slow down the first command. */
