@@ -122,7 +122,7 @@ function makeKoa(app: App, requests: OpenRequests): Koa {
   const headers = securityHeaders()
   const checkHost = makeHostCheck(allowedHosts, http.host)
   koa.use((ctx, next) => {
-    ctx.set(headers)
+    ctx.res.setHeaders(headers)
     checkHost(ctx.headers)
     return next()
   })
@@ -140,10 +140,10 @@ function makeKoa(app: App, requests: OpenRequests): Koa {
 }
 
 /** Returns the headers that helmet sets. They are the same for each request, so they are computed once. */
-function securityHeaders(): Record<string, string> {
+function securityHeaders(): Map<string, string> {
   const response = new ServerResponse(new IncomingMessage(new Socket()))
   helmet()(response.req, response, () => {})
-  return response.getHeaders() as Record<string, string>
+  return new Map(Object.entries(response.getHeaders() as Record<string, string>))
 }
 
 function refuseUnknown(koa: RouterContext) {

@@ -181,14 +181,16 @@ function reply(
     koa.body = reply ?? null
     return
   }
-  const json = Buffer.from(JSON.stringify(reply))
+  // Node writes a string and the headers at once, but a buffer separately.
+  const json = JSON.stringify(reply)
+  const size = Buffer.byteLength(json)
   // Unauthenticated responses are small or rare, so they do not count toward the budget.
   if (endpoint.credential !== 'none') {
-    if (endpoint.method === 'GET') unread.add(json.length)
+    if (endpoint.method === 'GET') unread.add(size)
     // A refusal would hide what the request did. A large reply was already admitted when the worker sent it.
-    else unread.addAlways(json.length)
+    else unread.addAlways(size)
   }
-  koa.type = 'application/json'
+  koa.set('Content-Type', 'application/json; charset=utf-8')
   koa.body = json
 }
 
