@@ -78,7 +78,7 @@ function nameCommand(error: unknown, { signal, key }: ExecStart, { execId }: Sta
 }
 
 const resultRefused =
-  "The command was run, but the account's open requests and unread responses leave no memory for its result. Read or " +
+  "The command was started, but the account's open requests and unread responses leave no memory for its result. Read or " +
   'close one of them. Then retry the request if it had an Idempotency-Key. Otherwise, retrieve the result with its exec_id.'
 
 /** Returns the result of a command. If the command's worker is gone, the result contains no output. */

@@ -181,13 +181,13 @@ function reply(
     koa.body = reply ?? null
     return
   }
-  // Node writes a string and the headers at once, but a buffer separately.
+  // Node writes a string together with the headers, but a buffer separately.
   const json = JSON.stringify(reply)
   const size = Buffer.byteLength(json)
   // Unauthenticated responses are small or rare, so they do not count toward the budget.
   if (endpoint.credential !== 'none') {
     if (endpoint.method === 'GET') unread.add(size)
-    // A refusal would hide what the request did. A large reply was already admitted when the worker sent it.
+    // A refusal would hide the effect of the request. `Workers.call` has already limited the size of its reply.
     else unread.addAlways(size)
   }
   koa.set('Content-Type', 'application/json; charset=utf-8')

@@ -133,10 +133,12 @@ export class Workers {
     const { response, workerId: id } = await this.ask(callPath(name), args.sandboxId, target, workerId)
     const held = this.memoryBudget.open(args.accountId, 'answers')
     try {
-      if (!held.tryAdd(Number(response.headers['content-length'] ?? 0))) throw replyRefused()
+      const isError = response.statusCode !== 200
+      // Errors are small, and a refused error could not tell whether the call had an effect.
+      if (!isError && !held.tryAdd(Number(response.headers['content-length'] ?? 0))) throw replyRefused()
       const reply = await readReply(response, options.signal, id)
-      if (response.statusCode === 200) return reply as never
-      throw errorOf(reply as CallProblem)
+      if (isError) throw errorOf(reply as CallProblem)
+      return reply as never
     } finally {
       held.free()
       // A reply that was refused is not read, so its connection could not be reused.
