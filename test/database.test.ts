@@ -1,9 +1,11 @@
-/** PostgreSQL connections: timeouts, read-only servers, limits per account. */
+/** PostgreSQL connections: timeouts, read-only servers, limits per account, concurrent reads. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { sql } from 'kysely'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { type Database, openDatabase, requestTimeouts } from '../shared/data/database.ts'
+import { only, rows } from '../shared/data/statement.ts'
 import { isOutage } from '../shared/platform/problem.ts'
 import { openRelay, type Relay } from './support/relay.ts'
 
@@ -105,4 +107,59 @@ test('each account uses at most three database connections', async () => {
   await Promise.all(held)
   expect(begun).toBe(10)
   await shared.close()
+})
+
+describe('concurrent reads', () => {
+  const divide = only<{ by: number }>()('test_divide', (read, { by }) =>
+    read.selectNoFrom([
+      sql<number>`pg_backend_pid()`.as('backend'),
+      sql<number>`1 / ${by}::integer`.as('quotient'),
+    ]),
+  )
+  const sleep = only()('test_sleep', (read) => read.selectNoFrom(sql`pg_sleep(60)`.as('slept')))
+
+  test('share a connection, up to 32', async () => {
+    const results = await Promise.all(Array.from({ length: 33 }, () => divide(db, { by: 1 })))
+    const backends = results.map(({ backend }) => backend)
+    expect(new Set(backends.slice(0, 32)).size).toBe(1)
+    expect(backends[32]).not.toBe(backends[0])
+  })
+
+  test('return the connection to the pool', async () => {
+    const one = openDatabase(inject('services').postgres.url, { connections: 1 })
+    await Promise.all([divide(one, { by: 1 }), divide(one, { by: 1 })])
+    expect(await one.query('select 1 as one')).toEqual([{ one: 1 }])
+    await one.close()
+  })
+
+  test('do not fail because another one fails', async () => {
+    const results = await Promise.allSettled([1, 0, 1].map((by) => divide(db, { by })))
+    expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+  })
+
+  test('fail if their connection is lost, and later reads use another connection', async () => {
+    const reads = Promise.allSettled([sleep(db), divide(db, { by: 1 })])
+    await expect
+      .poll(() =>
+        db.query("select pg_terminate_backend(pid) from pg_stat_activity where wait_event = 'PgSleep'"),
+      )
+      .toHaveLength(1)
+    expect((await reads).map(({ status }) => status)).toEqual(['rejected', 'rejected'])
+    expect(await divide(db, { by: 1 })).toMatchObject({ quotient: 1 })
+  })
+
+  test('do not wait for a statement that waits for a lock', async () => {
+    await db.query('create table test_locked as select 1 as id')
+    const lock = rows()('test_lock', (read) =>
+      read.selectFrom(sql<{ id: number }>`test_locked`.as('test_locked')).select('id').forUpdate(),
+    )
+    const { waiting } = await db.transaction(async (queries) => {
+      await lock(queries)
+      const waiting = lock(db)
+      expect(await divide(db, { by: 1 })).toMatchObject({ quotient: 1 })
+      return { waiting }
+    })
+    expect(await waiting).toHaveLength(1)
+    await db.query('drop table test_locked')
+  })
 })

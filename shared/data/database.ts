@@ -6,9 +6,9 @@ import { MikroORM, type PostgreSqlConnection } from '@mikro-orm/postgresql'
 import { parse } from 'pg-connection-string'
 import { limitByKey } from '../lib/limit-by-key.ts'
 import { entities, type Tables } from './entities.ts'
+import { PipelinedReads } from './pipelined-reads.ts'
+import { leavesUsable, type Pool, type PoolClient, type Row, type Send } from './pool.ts'
 import type { Builder, Statement, ValuesOf } from './statement.ts'
-
-type Row = Record<string, unknown>
 
 export interface Queries {
   run<Values, Result>(statement: Statement<Values, Result>, ...values: ValuesOf<Values>): Promise<Result[]>
@@ -73,8 +73,9 @@ export function openDatabase(url: string, { connections = 10, timeouts = request
   const limited = limitByKey(connectionsPerAccount, timeouts.connection)
   // Most of an account's transactions lock its row, so a second one would only hold a connection and wait.
   const serialized = limitByKey(1, timeouts.connection)
+  const reads = new PipelinedReads(async () => (await pool()).connect())
   const all: Transactions = {
-    ...queriesOf(builder, async (query) => (await pool()).query(query)),
+    ...queriesOf(builder, async (query) => (await pool()).query(query), reads.send),
     transaction: async (work) => transact(builder, await (await pool()).connect(), work),
   }
   return {
@@ -94,8 +95,6 @@ async function transact<T>(
   client: PoolClient,
   work: (queries: Queries) => Promise<T>,
 ): Promise<T> {
-  // Without a listener, a connection that breaks while idle would crash the process.
-  client.on('error', ignore)
   let isUsable = true
   const tracked = async <R>(result: Promise<R>): Promise<R> => {
     try {
@@ -116,47 +115,20 @@ async function transact<T>(
     if (isUsable) await tracked(client.query('rollback')).catch(ignore)
     throw error
   } finally {
-    client.off('error', ignore)
     client.release(!isUsable)
   }
 }
 
-/**
- * Returns whether a connection remains usable after an error. It does if PostgreSQL reported the error,
- * except for 25006 (read-only transaction), because a connection to a demoted primary remains read-only.
- */
-const leavesUsable = (error: unknown): boolean =>
-  error instanceof Error && 'severity' in error && (error as { code?: string }).code !== '25006'
-
-type Send = (query: {
-  name?: string
-  text: string
-  values: unknown[]
-  query_timeout?: number
-}) => Promise<{ rows: Row[] }>
-
-const queriesOf = (builder: Builder, send: Send): Queries => ({
+const queriesOf = (builder: Builder, send: Send, sendRead = send): Queries => ({
   run: async <Values, Result>(statement: Statement<Values, Result>, values?: Values) => {
-    const { text, bind } = statement.compile(builder)
-    const { rows } = await send({ name: statement.name, text, values: bind((values ?? {}) as Values) })
+    const { text, bind, isRead } = statement.compile(builder)
+    const query = { name: statement.name, text, values: bind((values ?? {}) as Values) }
+    const { rows } = await (isRead ? sendRead : send)(query)
     return rows as Result[]
   },
   query: async <T extends Row>(sql: string, values: unknown[] = []) =>
     (await send({ text: numbered(sql), values })).rows as T[],
 })
-
-interface Pool {
-  query: Send
-  connect(): Promise<PoolClient>
-  end(): Promise<void>
-}
-
-interface PoolClient {
-  query: Send & ((statement: 'begin' | 'commit' | 'rollback') => Promise<unknown>)
-  on(event: 'error', listener: () => void): void
-  off(event: 'error', listener: () => void): void
-  release(destroy: boolean): void
-}
 
 /** @throws if the server is a standby, whose data may be outdated */
 async function refuseStandby(client: PoolClient, timeoutMs: number): Promise<void> {
@@ -205,7 +177,13 @@ export function makeOrm(
       query_timeout: timeouts.answer,
       keepAlive: true,
       onPoolCreated: ({ options }: { options: { types: TypeParsers } }) => parseTypes(options.types),
-      onConnect: (client: PoolClient) => refuseStandby(client, timeouts.connection),
+      // Lets connections send a query before earlier queries have finished.
+      pipeline: true,
+      onConnect: (client: PoolClient) => {
+        // Without a listener, a connection that breaks while idle would crash the process.
+        client.on('error', ignore)
+        return refuseStandby(client, timeouts.connection)
+      },
       application_name: 'sandlot',
       options:
         `-c timezone=UTC -c statement_timeout=${timeouts.statement} -c lock_timeout=${timeouts.lock} ` +

@@ -6,8 +6,10 @@ import {
   type CompiledQuery,
   type Kysely,
   type KyselyPlugin,
+  type OperationNode,
   OperationNodeTransformer,
   type QueryExecutorProvider,
+  SelectQueryNode,
   type ValueNode,
 } from 'kysely'
 import type { Tables } from './entities.ts'
@@ -21,6 +23,8 @@ export interface Statement<Values, Row> {
 
 interface Compiled<Values, Row> {
   readonly text: string
+  /** Whether the statement is a `select` that locks no rows. */
+  readonly isRead: boolean
   bind(values: Values): unknown[]
   readonly row?: Row
 }
@@ -87,12 +91,18 @@ class ConstantsInText extends OperationNodeTransformer implements KyselyPlugin {
 const constantsInText = new ConstantsInText()
 
 function compile<Values, Row>(built: Buildable<Row>, builder: Builder): Compiled<Values, Row> {
-  const { sql, parameters } = built.compile(builder)
+  const { sql, parameters, query } = built.compile(builder)
   return {
     text: sql,
+    isRead: isRead(query),
     bind: (values) => parameters.map((it) => (it instanceof Marker ? values[it.name as keyof Values] : it)),
   }
 }
+
+const isRead = (node: OperationNode): boolean =>
+  SelectQueryNode.is(node) &&
+  !node.endModifiers &&
+  (node.with?.expressions ?? []).every(({ expression }) => isRead(expression))
 
 /** Like {@link rows}, but for a statement that returns at most one row. */
 export const first =
