@@ -9,6 +9,7 @@ interface ProblemExtras {
   reason?: 'no_worker' | 'cluster_unreachable' | 'cluster_misconfigured' | undefined
 }
 
+/** An error that a client receives. It has no stack trace, because capturing one costs as much as a log line. */
 export class Problem extends Error {
   override name = 'Problem'
   readonly code: ErrorCode
@@ -17,7 +18,10 @@ export class Problem extends Error {
   readonly reason: string
 
   constructor(code: ErrorCode, detail: string, extras: ProblemExtras = {}) {
+    const { stackTraceLimit } = Error
+    Error.stackTraceLimit = 0
     super(detail, { cause: extras.cause })
+    Error.stackTraceLimit = stackTraceLimit
     this.code = code
     this.retryAfterSeconds = extras.retryAfterSeconds
     this.members = extras.members ?? {}

@@ -50,8 +50,9 @@ export async function enforceInodeQuota(
  * exceed the kernel's length limit, and counts an unreadable folder as one entry.
  */
 async function countEntries(top: string, max: number): Promise<number> {
-  const script = 'find "$2" -mindepth 1 -printf . 2>/dev/null | head -c "$1" | wc -c'
-  const options = { timeout: findMs, killSignal: 'SIGKILL' as const }
-  const { stdout } = await run('/bin/sh', ['-c', script, 'sh', String(max), top], options)
-  return Number(stdout)
+  const options = { timeout: findMs, killSignal: 'SIGKILL' as const, maxBuffer: max }
+  // Fails if a folder is unreadable or if there are more than `max` entries.
+  const counted = run('find', [top, '-mindepth', '1', '-printf', '.'], options)
+  const { stdout } = await counted.catch((error: { stdout: string }) => error)
+  return stdout.length
 }
