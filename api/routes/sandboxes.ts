@@ -155,9 +155,12 @@ async function awaitAdmitted(app: App, admission: Admission, call: CreateCall): 
   const { account, headers, requestId, log, signal } = call
   const { sandboxId, replayed, reused, pod } = admission
   log.info({ sandbox_id: sandboxId, replayed, reused, pod }, 'admitted')
-  await enqueueCreate(app.context, admission, { requestId, log })
   const maxMs = prefersAsync(headers.prefer) ? 0 : limits.createWaitMs
-  return awaitSettled(app, { accountId: account.id, sandboxId, signal, maxMs })
+  const [row] = await Promise.all([
+    awaitSettled(app, { accountId: account.id, sandboxId, signal, maxMs }),
+    enqueueCreate(app.context, admission, { requestId, log }),
+  ])
+  return row
 }
 
 /**

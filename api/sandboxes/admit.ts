@@ -1,7 +1,8 @@
 /**
  * Admits new sandboxes. One transaction locks the account's row, checks its quotas and inserts the sandbox's
  * row. Each check is a separate statement, so that it sees all changes committed before the lock was
- * acquired.
+ * acquired. Statements that do not depend on each other's results are sent together, because other creates of
+ * the account wait for this transaction.
  */
 import type * as z from 'zod'
 import type { sandboxes } from '../../shared/contract/sandboxes.ts'
@@ -72,11 +73,16 @@ export async function admit(
   { idempotencyKey, reuse = false }: AdmitOptions,
 ): Promise<Admission> {
   return db.share(accountId).transaction(async (transaction) => {
-    const account = await lockQuotas(transaction, accountId, settings)
-    const replay = await findReplay({ db: transaction, settings }, accountId, body, idempotencyKey)
-    if (replay) return replay
+    // PostgreSQL runs these statements in this order.
+    const [account, remembered, active, usage] = await Promise.all([
+      lockAccount(transaction, accountId),
+      findRemembered(transaction, accountId, idempotencyKey),
+      findActive(transaction, accountId),
+      readUsage(transaction, accountId),
+    ])
+    const { concurrentLimit, hoursLimit } = quotasOf(account, settings)
+    if (remembered) return replay(remembered, body, settings)
 
-    const active = await findActive(transaction, accountId)
     const isAnyPast = active.some(({ seconds_left }) => seconds_left <= 0)
     const expired = isAnyPast ? await expireSandboxes(transaction, accountId) : []
     // A worker may have ended an expired sandbox after `findActive`.
@@ -87,16 +93,17 @@ export async function admit(
       await recordActivity(transaction, [found.id])
       return { sandboxId: found.id, replayed: false, reused: true, lifeMs: 0, expired }
     }
-    checkConcurrent(left, account.concurrentLimit)
-    const now = await checkMonth(transaction, accountId, account.hoursLimit)
+    checkConcurrent(left, concurrentLimit)
+    checkMonth(usage, hoursLimit)
 
+    const { now } = usage
     const endsAt = new Date(now.getTime() + seconds * 1000)
     const maxEndsAt = new Date(now.getTime() + maxSeconds * 1000)
     const warm = settings.pools.has(image)
       ? await claimWarmPod(transaction, { image, at: now, until: maxEndsAt })
       : undefined
     const id = warm ? newSandboxIdLike(warm.name) : newSandboxId()
-    await insertSandbox(transaction, {
+    const inserted = insertSandbox(transaction, {
       id,
       accountId,
       name: body.name ?? null,
@@ -112,11 +119,11 @@ export async function admit(
       podUid: warm?.uid ?? null,
       podSince: warm?.born_at ?? null,
     })
-    if (idempotencyKey) {
+    const remember = (key: string) => {
       const hash = hashOfRequest(body, settings.rpcKeys)
-      const remembered = { accountId, key: idempotencyKey, hash, sandboxId: id, at: now }
-      await rememberIdempotencyKey(transaction, remembered)
+      return rememberIdempotencyKey(transaction, { accountId, key, hash, sandboxId: id, at: now })
     }
+    await Promise.all([inserted, idempotencyKey && remember(idempotencyKey)])
     return {
       sandboxId: id,
       replayed: false,
@@ -128,13 +135,12 @@ export async function admit(
   })
 }
 
-async function lockQuotas(db: Queries, accountId: string, { quotas }: Settings) {
-  const row = await lockAccount(db, accountId)
-  if (!row) throw gone()
-  if (row.suspended_at) throw suspended()
+function quotasOf(account: Awaited<ReturnType<typeof lockAccount>>, { quotas }: Settings) {
+  if (!account) throw gone()
+  if (account.suspended_at) throw suspended()
   return {
-    concurrentLimit: row.concurrent_limit ?? quotas.concurrent,
-    hoursLimit: row.hours_limit ?? quotas.hoursPerMonth,
+    concurrentLimit: account.concurrent_limit ?? quotas.concurrent,
+    hoursLimit: account.hours_limit ?? quotas.hoursPerMonth,
   }
 }
 
@@ -148,11 +154,20 @@ export async function findReplay(
   body: CreateRequest,
   key: string | undefined,
 ): Promise<Admission | undefined> {
-  if (key === undefined) return undefined
-  const row = await findIdempotencyKey(db, { accountId, key })
-  if (!row) return undefined
-  if (isHashOf(row.request_hash, body, settings.rpcKeys)) {
-    return { sandboxId: row.sandbox_id, replayed: true, reused: false, lifeMs: 0, expired: [] }
+  const row = await findRemembered(db, accountId, key)
+  return row && replay(row, body, settings)
+}
+
+const findRemembered = async (db: Queries, accountId: string, key: string | undefined) =>
+  key === undefined ? undefined : await findIdempotencyKey(db, { accountId, key })
+
+function replay(
+  remembered: NonNullable<Awaited<ReturnType<typeof findRemembered>>>,
+  body: CreateRequest,
+  settings: Settings,
+): Admission {
+  if (isHashOf(remembered.request_hash, body, settings.rpcKeys)) {
+    return { sandboxId: remembered.sandbox_id, replayed: true, reused: false, lifeMs: 0, expired: [] }
   }
   throw new Problem(
     'idempotency_conflict',
@@ -211,15 +226,10 @@ function checkConcurrent(rows: ActiveSandbox[], limit: number) {
   )
 }
 
-/**
- * Checks the account's usage in the current month.
- * @returns the time of the check
- * @throws {Problem} `monthly_usage_limit_reached`
- */
-async function checkMonth(db: Queries, accountId: string, limit: number): Promise<Date> {
-  const { milliseconds, month, month_end: monthEnd, now } = await readUsage(db, accountId)
+function checkMonth(usage: Awaited<ReturnType<typeof readUsage>>, limit: number) {
+  const { milliseconds, month, month_end: monthEnd, now } = usage
   const used = toHours(milliseconds)
-  if (used < limit) return now
+  if (used < limit) return
   throw new Problem(
     'monthly_usage_limit_reached',
     `This account has used ${used.toFixed(2)} of its ${limit} sandbox-hours for ${month}. The next month begins at ${monthEnd.toISOString()}.`,
