@@ -32,7 +32,7 @@ const measures: Measure[] = [
   { name: 'config show', budget: 2, run: () => untilEnd([clientPath, 'config', 'show']) },
   { name: 'session ls, to its connection', budget: 2, run: untilConnection },
   { name: 'mcp serve, to its answer to initialize', budget: 4, run: untilAnswer },
-  { name: 'the picker, to its first frame', budget: 9, run: untilFrame },
+  { name: 'the picker, to its first frame', budget: 6, run: untilFrame },
 ]
 
 await buildCli()

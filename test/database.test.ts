@@ -64,6 +64,18 @@ describe('failed transactions', () => {
     expect(first).toBe('failed')
   })
 
+  test('a transaction fails with the error of the first statement that failed', async () => {
+    const failing = only()('test_fail', (read) => read.selectNoFrom(sql`1 / 0`.as('quotient')))
+    const later = rows()('test_later', (read) => read.selectNoFrom(sql`1`.as('one')))
+    const ended = db.transaction(async (queries) => {
+      const both = Promise.all([failing(queries), later(queries)])
+      // Blocks the event loop, so that both errors are read together.
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 200)
+      return await both
+    })
+    await expect(ended).rejects.toMatchObject({ code: '22012' })
+  })
+
   test('a connection to a demoted primary is closed, and the next transaction succeeds', async () => {
     const one = openDatabase(inject('services').postgres.url, { connections: 1 })
     const write = () => one.transaction((queries) => queries.query('create temporary table written ()'))

@@ -96,12 +96,15 @@ async function transact<T>(
   work: (queries: Queries) => Promise<T>,
 ): Promise<T> {
   let isUsable = true
+  let failure: unknown
   const tracked = async <R>(result: Promise<R>): Promise<R> => {
     try {
       return await result
     } catch (error) {
       isUsable &&= leavesUsable(error)
-      throw error
+      // PostgreSQL refuses the statements after a failed one, some of which may have been sent together with it.
+      failure ??= error
+      throw failure
     }
   }
   try {
