@@ -48,7 +48,8 @@ async function bundle(outdir) {
       'process.env.WS_NO_UTF_8_VALIDATE': '"1"',
       // Omits React's development checks.
       'process.env.NODE_ENV': '"production"',
-      // Lets Yoga decode its WebAssembly itself, because loading Node's fetch takes longer than loading Ink.
+      // Lets Yoga decode its WebAssembly itself, because loading Node's fetch takes longer than loading Ink. The
+      // client uses node:http instead.
       fetch: 'undefined',
     },
     plugins: [withoutUnused, withProgram, plainBuiltins],

@@ -134,7 +134,7 @@ export class Workers {
     const held = this.memoryBudget.open(args.accountId, 'answers')
     try {
       const isError = response.statusCode !== 200
-      // Errors are small, and a refused error could not tell whether the call had an effect.
+      // Errors are small, and a refusal in place of an error would not say whether the call had an effect.
       if (!isError && !held.tryAdd(Number(response.headers['content-length'] ?? 0))) throw replyRefused()
       const reply = await readReply(response, options.signal, id)
       if (isError) throw errorOf(reply as CallProblem)

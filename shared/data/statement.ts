@@ -104,7 +104,7 @@ const isRead = (node: OperationNode): boolean =>
   !node.endModifiers &&
   (node.with?.expressions ?? []).every(({ expression }) => isRead(expression))
 
-/** Like {@link rows}, but for a statement that returns at most one row. */
+/** Like {@link rows}, for a statement that returns at most one row. */
 export const first =
   <Values = NoValues>() =>
   <Row>(...definition: Definition<Values, Row>): Query<Values, Row | undefined> => {
@@ -112,7 +112,7 @@ export const first =
     return async (db, ...values) => (await run(db, ...values))[0]
   }
 
-/** Like {@link rows}, but for a statement that always returns exactly one row. */
+/** Like {@link rows}, for a statement that always returns exactly one row. */
 export const only =
   <Values = NoValues>() =>
   <Row>(...definition: Definition<Values, Row>): Query<Values, Row> => {

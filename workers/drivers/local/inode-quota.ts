@@ -51,8 +51,10 @@ export async function enforceInodeQuota(
  */
 async function countEntries(top: string, max: number): Promise<number> {
   const options = { timeout: findMs, killSignal: 'SIGKILL' as const, maxBuffer: max }
+  // Error messages are discarded, because they count toward `maxBuffer`, so they could end `find` too early.
+  const script = 'exec find "$1" -mindepth 1 -printf . 2>/dev/null'
   // Fails if a folder is unreadable or if there are more than `max` entries.
-  const counted = run('find', [top, '-mindepth', '1', '-printf', '.'], options)
+  const counted = run('/bin/sh', ['-c', script, 'sh', top], options)
   const { stdout } = await counted.catch((error: { stdout: string }) => error)
   return stdout.length
 }
