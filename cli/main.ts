@@ -1,8 +1,10 @@
 #!/usr/bin/env node
 // This file has no static imports, so that the client starts quickly.
 
-/** Oldest supported Node version, which the build takes from `engines` in package.json. */
+/** Oldest supported Node version, which the build takes from `engines` in cli/package.json. */
 declare const oldestNode: string
+/** Version in package.json. */
+declare const clientVersion: string
 const args = process.argv.slice(2)
 
 if (isTooOld(process.versions.node)) {
@@ -16,8 +18,7 @@ if (isTooOld(process.versions.node)) {
   // Node 20 lacks Promise.withResolvers.
   Promise.withResolvers ??= withResolvers
   if (args.length === 1 && ['--version', '-V', 'version'].includes(args[0]!)) {
-    const { version } = await import('./core/version.ts')
-    process.stdout.write(`${version}\n`)
+    process.stdout.write(`${clientVersion}\n`)
   } else {
     const { runProgram } = await import('./program.ts')
     process.exitCode = await runProgram(args)

@@ -25,6 +25,7 @@ export async function buildCli() {
 async function bundle(outdir) {
   // Imported on demand, because the client loads this file before dependencies are installed.
   const { build, stop } = await import('esbuild')
+  const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))
   const { engines } = JSON.parse(await readFile(join(root, 'cli', 'package.json'), 'utf8'))
   const oldest = engines.node.replace('>=', '')
   const { outputFiles, metafile } = await build({
@@ -43,6 +44,7 @@ async function bundle(outdir) {
     legalComments: 'none',
     define: {
       oldestNode: JSON.stringify(oldest),
+      clientVersion: JSON.stringify(version),
       // Stops ws from searching for native helpers, which are never installed.
       'process.env.WS_NO_BUFFER_UTIL': '"1"',
       'process.env.WS_NO_UTF_8_VALIDATE': '"1"',
@@ -94,9 +96,9 @@ const withProgram = {
   name: 'with-program',
   setup({ onLoad }) {
     const program = join(root, 'cli', 'program.ts')
-    const first = ['main.ts', 'core/version.ts'].map((name) => join(root, 'cli', name))
+    const main = join(root, 'cli', 'main.ts')
     onLoad({ filter: /\/cli\/.*\.tsx?$/ }, async ({ path }) => {
-      if (first.includes(path)) return undefined
+      if (path === main) return undefined
       // See plain-builtins.mjs.
       const source = (await readFile(path, 'utf8')).replace(
         /\bimport\(('node:[\w/]+')\)/g,

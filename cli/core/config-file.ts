@@ -9,7 +9,7 @@ import { lockFile } from './lock-file.ts'
 import { followLinks, replaceFile } from './replace-file.ts'
 import { keyIn, type SavedKey } from './saved-keys.ts'
 
-interface Config {
+export interface Config {
   /** The file's text. Empty if the file does not exist. */
   text: string
   values: TomlTable

@@ -7,6 +7,15 @@ import { delimiter, isAbsolute, join } from 'node:path'
 import type { Session } from '../../shared/contract/auth.ts'
 import { shellLine, shellWord } from '../../shared/contract/shell-words.ts'
 import { readAddress } from './address.ts'
+import {
+  type Config,
+  isExposed,
+  keysOf,
+  profileNames,
+  readConfig,
+  readProfile,
+  saveConfig,
+} from './config-file.ts'
 import { CliError } from './errors.ts'
 import {
   describeProfile,
@@ -113,8 +122,7 @@ export class Settings {
   }
 
   async savedKeys(): Promise<SavedKey[]> {
-    const { config, keysOf } = await this.read()
-    return keysOf(config)
+    return keysOf(this.read())
   }
 
   private async resolve(
@@ -133,15 +141,13 @@ export class Settings {
   }
 
   async profiles(): Promise<string[]> {
-    const { config, profileNames } = await this.read()
-    return profileNames(config)
+    return profileNames(this.read())
   }
 
   /** Returns whether other users can read a saved API key or login token. Does not call `warn`. */
   async isExposed(): Promise<boolean> {
     this.warn = undefined
-    const { config, isExposed } = await this.read()
-    return isExposed(this.file, config)
+    return isExposed(this.file, this.read())
   }
 
   /** @throws {CliError} if the address is missing or invalid */
@@ -177,7 +183,7 @@ export class Settings {
 
   /** Returns the saved settings. @throws {CliError} `settings_broken` if the file is invalid */
   async saved(): Promise<SavedTable> {
-    return (await this.readTable()).table ?? {}
+    return this.readTable().table ?? {}
   }
 
   /** Returns the saved login token, or undefined if it has expired or belongs to a different address. */
@@ -211,7 +217,7 @@ export class Settings {
   async save(
     changes: Changes | ((saved: SavedTable) => Changes | undefined),
   ): Promise<SavedTable | undefined> {
-    const { saveConfig } = await this.read()
+    this.read()
     return saveConfig(this.file, typeof changes === 'function' ? changes : () => changes, this.profile)
   }
 
@@ -280,7 +286,7 @@ export class Settings {
   }
 
   private async findInFile(key: 'base_url' | 'api_key'): Promise<FoundSetting | undefined> {
-    const { table, profiles } = await this.readTable()
+    const { table, profiles } = this.readTable()
     if (table === undefined && !this.mayBeNew) throw noProfile(this.profile!, this.file, profiles)
     const value = table?.[key]
     const source = this.location
@@ -301,21 +307,20 @@ export class Settings {
     return found && { value: found.key, source: placeOfKey(found, this.file) }
   }
 
-  private async read() {
-    const file = await import('./config-file.ts')
-    const config = file.readConfig(this.file)
-    if (this.warn && file.isExposed(this.file, config)) {
+  private read(): Config {
+    const config = readConfig(this.file)
+    if (this.warn && isExposed(this.file, config)) {
       this.warn(
         `Warning: other users of this machine can read ${this.file}. Run ${shellLine('chmod', '600', this.file)}.`,
       )
       this.warn = undefined
     }
-    return { ...file, config }
+    return config
   }
 
   /** Reads the selected profile. Its table is undefined if the profile does not exist. */
-  private async readTable() {
-    const { config, readProfile, profileNames } = await this.read()
+  private readTable() {
+    const config = this.read()
     const table = this.profile === undefined ? config.values : readProfile(config, this.profile, this.file)
     return { table, profiles: profileNames(config) }
   }

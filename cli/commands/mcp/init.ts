@@ -1,4 +1,5 @@
 import { Argument, Option } from 'commander'
+import { stringify } from 'smol-toml'
 import { routes } from '../../../shared/contract/routes.ts'
 import { readAddress } from '../../core/address.ts'
 import { defineCommand, type Invocation } from '../../core/command.ts'
@@ -82,7 +83,6 @@ reads the saved key, and with --http the client reads SANDLOT_API_KEY.`,
 
 async function print(output: Output, { target, file, name }: Spot, entry: ServerEntry = {}): Promise<void> {
   const shown = { [sectionOf(targets[target]!)]: { [name]: entry } }
-  const { stringify } = await import('smol-toml')
   const text = isToml(file) ? stringify(shown) : JSON.stringify(shown, null, 2)
   output.result(shown, `${text.trimEnd()}\n`)
 }
