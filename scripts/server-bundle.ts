@@ -22,6 +22,11 @@ export const serverBundle = {
   define: { 'import.meta.main': 'false' },
   // pg loads this package only on Cloudflare.
   external: ['pg-cloudflare'],
+  // V8 keeps the source in memory, with two bytes per character if a comment contains a character outside Latin-1.
+  // Names are kept for stack traces, and lines are short because Node prints the line of a fatal error.
+  minifyWhitespace: true,
+  lineLimit: 160,
+  legalComments: 'none',
   banner: { js: requireFunction },
   logLevel: 'warning',
 } satisfies BuildOptions
