@@ -28,8 +28,7 @@ export const limits: Part = {
   async measure() {
     await using stack = await startStack(
       { SANDBOX_DRIVER: 'local', RATE_SANDBOX_LIFECYCLE_PER_MINUTE: String(limit) },
-      0,
-      2,
+      { workers: 0, apis: 2 },
     )
     const keys = await makeAccounts(stack, accounts)
     const send = await openPool(stack)

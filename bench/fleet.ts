@@ -68,15 +68,18 @@ export const fleet: Part = {
       FLEET_COUNTS: folder,
     }
     let nodes: Fleet | undefined
-    const stack = await startStack(env, workerCount, 1, async ({ watchdog }) => {
-      nodes = await openFleet({
-        kubeconfig: kubeconfig(),
-        namespace: namespace.env.SANDBOX_NAMESPACE!,
-        nodeCount: Math.ceil(Math.max(...sizes) / podsOfNode) + sizes.length + 2,
-        folder,
-        watchdog,
-      })
-      undo.use(nodes)
+    const stack = await startStack(env, {
+      workers: workerCount,
+      prepare: async ({ watchdog }) => {
+        nodes = await openFleet({
+          kubeconfig: kubeconfig(),
+          namespace: namespace.env.SANDBOX_NAMESPACE!,
+          nodeCount: Math.ceil(Math.max(...sizes) / podsOfNode) + sizes.length + 2,
+          folder,
+          watchdog,
+        })
+        undo.use(nodes)
+      },
     })
     undo.use(stack)
     const db = openDatabase(stack.services.databaseUrl, { connections: 2 })

@@ -1,36 +1,40 @@
-/** Measures the memory of an API and a worker: idle, with 100 sandboxes, and with 1,000 streams. */
+/** Measures the memory of an API and a worker: idle, with 100 sandboxes, and with 64 streams. */
 import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { residentMebibytes } from './gauges.ts'
+import { extractImage } from './image.ts'
 import { openStream } from './load.ts'
 import { makeNamespace } from './namespace.ts'
-import type { Part, Row } from './part.ts'
+import { kubeconfig, type Part, type Row } from './part.ts'
 import { addressOf, type Stack, type StartedProcess, startStack } from './stack.ts'
 
-const sandboxes = Number(process.env.BENCH_SANDBOXES ?? 100)
-const streams = Number(process.env.BENCH_STREAMS ?? 1_000)
-const followed = 10
+const sandboxes = 100
+/** The service's limits for an account and for a command. */
+const streams = 64
+const readersOfCommand = 8
 const batch = 5
 /** Garbage is collected after each change. */
 const restMs = 5_000
+/** V8 returns unused memory only after minutes without work. */
+const idleMs = 300_000
 
 export const memory: Part = {
-  title: 'Memory of a process',
-  needsCluster: false,
+  title: 'Memory of a process of the image',
+  needsCluster: true,
   async measure() {
-    const { KUBECONFIG } = process.env
     // All pods must fit on the test node.
     const small = { SANDBOX_CPU_REQUEST: '5m', SANDBOX_MEMORY_REQUEST: '8Mi' }
-    await using namespace = KUBECONFIG ? await makeNamespace(KUBECONFIG) : undefined
-    await using stack = await startStack({ ...(namespace?.env ?? { SANDBOX_DRIVER: 'local' }), ...small })
+    using image = await extractImage()
+    await using namespace = await makeNamespace(kubeconfig())
+    await using stack = await startStack({ ...namespace.env, ...small }, image)
     const koa = await stack.start('bench/bare-koa.ts', ['listening'])
     const bullmq = await stack.start('bench/bare-bullmq.ts', ['working'])
     const rows: Row[] = []
     const weigh = async (what: string, process: StartedProcess, ours = true) => {
       rows.push({ what, ours, unit: 'MiB', values: [residentMebibytes(process)] })
     }
-    const weighBoth = async (when: string) => {
-      await sleep(restMs)
+    const weighBoth = async (when: string, waitMs = restMs) => {
+      await sleep(waitMs)
       await weigh(`API, ${when}`, stack.apis[0]!)
       await weigh(`worker, ${when}`, stack.workers[0]!)
     }
@@ -38,6 +42,7 @@ export const memory: Part = {
     await weigh('bare Koa, idle', koa, false)
     await weigh('bare BullMQ, idle', bullmq, false)
     await weighBoth('idle')
+    await weighBoth(`idle for ${idleMs / 60_000} minutes`, idleMs)
     const ids = await createMany(stack)
     await weighBoth(`${sandboxes} sandboxes`)
     const open = await follow(stack, ids)
@@ -47,8 +52,8 @@ export const memory: Part = {
     return {
       rows,
       notes: [
-        `Resident memory, read once ${restMs / 1000} s after each change, on ${KUBECONFIG ? 'Kubernetes, where the worker holds an open slot in each sandbox that was used within a minute' : 'the local driver'}; one process of each kind.`,
-        `The streams are event streams of ${followed} background commands, ${streams / followed} for each.`,
+        `Resident memory, including the pages of Node's binary that processes share, read once ${restMs / 1000} s after each change. One process of each kind. The worker holds an open slot in each sandbox that was used within a minute.`,
+        `The streams are event streams of background commands, ${readersOfCommand} for each.`,
       ],
     }
   },
@@ -70,10 +75,10 @@ async function follow(stack: Stack, ids: string[]): Promise<Socket[]> {
   const api = addressOf(stack.apis[0]!)
   const headers = { authorization: `Bearer ${stack.key}`, accept: 'text/event-stream' }
   const open: Socket[] = []
-  for (const id of ids.slice(0, followed)) {
+  for (const id of ids.slice(0, streams / readersOfCommand)) {
     const command = { command: ['sleep', '900'], background: true }
     const { id: execId } = await stack.request('POST', `/v1/sandboxes/${id}/exec`, command)
-    for (let count = 0; count < streams / followed; count++) {
+    for (let count = 0; count < readersOfCommand; count++) {
       open.push(await openStream(api, `/v1/sandboxes/${id}/exec/${execId}/stream`, headers))
     }
   }

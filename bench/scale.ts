@@ -48,7 +48,7 @@ export const scale: Part = {
       RECONCILE_INTERVAL_SECONDS: '0.2',
       QUOTA_SANDBOX_HOURS_PER_MONTH: '1000000',
     }
-    await using stack = await startStack(env, 1, 1, explainFromNowOn)
+    await using stack = await startStack(env, { prepare: explainFromNowOn })
     const db = openDatabase(stack.services.databaseUrl, { connections: 1 })
     const { id } = await stack.request('GET', '/v1/account')
     const found: ExplainedStatement[][] = []

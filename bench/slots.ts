@@ -59,7 +59,7 @@ const rows: string[][] = []
 let isMet = true
 for (const workers of workerCounts.length > 0 ? workerCounts : [1, 8]) {
   await using namespace = await makeNamespace(KUBECONFIG)
-  await using stack = await startStack(namespace.env, workers)
+  await using stack = await startStack(namespace.env, { workers })
   const { times, warm, cold, failures } = await measure(stack)
   for (const { message } of failures) console.error(message)
   const share = warm / (warm + cold)

@@ -32,19 +32,21 @@ export interface StartedProcess {
 
 export const addressOf = ({ lines }: StartedProcess) => `http://127.0.0.1:${lines[0]!.port}`
 
-/**
- * @param env overrides the benchmark's default settings
- * @param prepare called when the databases are running, before anything uses them
- */
-export async function startStack(
-  env: Record<string, string>,
-  workerCount = 1,
-  apiCount = 1,
-  prepare: (services: Services) => Promise<void> = async () => {},
-): Promise<Stack> {
+interface StackOptions {
+  workers?: number
+  apis?: number
+  /** Main modules of the processes. */
+  entries?: { api: string; worker: string }
+  /** Called when the databases are running, before anything uses them. */
+  prepare?: (services: Services) => Promise<void>
+}
+
+/** @param env overrides the benchmark's default settings */
+export async function startStack(env: Record<string, string>, options: StackOptions = {}): Promise<Stack> {
+  const entries = options.entries ?? { api: 'api/main.ts', worker: 'workers/main.ts' }
   await using undo = new AsyncDisposableStack()
   const services = undo.use(await startServices())
-  await prepare(services)
+  await options.prepare?.(services)
   const bwrap = await findBubblewrap(console.error)
   const settings = {
     PATH: process.env.PATH,
@@ -85,9 +87,11 @@ export async function startStack(
     return { pid: child.pid!, lines: await linesThatSay(child, readyWords) }
   }
   const [apis, workers] = await Promise.all([
-    Promise.all(Array.from({ length: apiCount }, () => start('api/main.ts', ['listening']))),
+    Promise.all(Array.from({ length: options.apis ?? 1 }, () => start(entries.api, ['listening'], 'api'))),
     Promise.all(
-      Array.from({ length: workerCount }, () => start('workers/main.ts', ['listening', 'working'])),
+      Array.from({ length: options.workers ?? 1 }, () =>
+        start(entries.worker, ['listening', 'working'], 'worker'),
+      ),
     ),
   ])
   const base = addressOf(apis[0]!)
