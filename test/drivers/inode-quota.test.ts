@@ -10,6 +10,7 @@ test('unreadable folders in a sandbox do not stop the count of its files', async
   const script = `
     import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
     import { enforceInodeQuota } from ${local('inode-quota.ts')}
+    import { Launcher } from ${local('launcher.ts')}
     import { podFolder } from ${local('state.ts')}
     if (process.getuid() === 0) {
       process.setgid(65534)
@@ -29,8 +30,10 @@ test('unreadable folders in a sandbox do not stop the count of its files', async
     }
     // Also keeps the process alive between two counts.
     const timeout = setTimeout(() => end.abort(), 5000)
-    await enforceInodeQuota(directory, 1000, async () => [{ name: 'pod' }], exceeded, end.signal)
+    const launcher = new Launcher()
+    await enforceInodeQuota(directory, launcher, 1000, async () => [{ name: 'pod' }], exceeded, end.signal)
     clearTimeout(timeout)
+    launcher.close()
     for (const folder of unreadable) chmodSync(folder, 0o700)
     rmSync(directory, { recursive: true })`
   const node = promisify(execFile)(process.execPath, ['--input-type=module', '-e', script])

@@ -9,6 +9,7 @@ import { podName } from '../../shared/data/ids.ts'
 import { LocalDriver } from '../../workers/drivers/local/index.ts'
 import { localSettings } from './local-settings.ts'
 import { run, shell, untilReady } from './processes.ts'
+import { ofSandbox } from './requests.ts'
 
 const [directory, bwrap, sandboxId, script] = process.argv.slice(2)
 const driver = new LocalDriver({
@@ -16,6 +17,9 @@ const driver = new LocalDriver({
   installationId: 'tests',
   log: pino({ level: 'silent' }),
 })
+// Starts the launcher, so that tests can kill this process during any step of the creation that they test.
+const first = await driver.create({ ...ofSandbox(), image: 'any', deadlineSeconds: 120 })
+await driver.delete(first)
 process.stdout.write('waiting\n')
 await once(process.stdin, 'data')
 const name = podName(sandboxId!)

@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { root } from '../../scripts/root.mjs'
 import { podName } from '../../shared/data/ids.ts'
+import { isAlive, readStat } from '../../shared/platform/process-stat.mjs'
 import type { PodDeath } from '../../workers/drivers/driver.ts'
 import { destroyAllSandboxes } from '../../workers/drivers/local/destroy-all.ts'
 import { makeRandom } from '../chaos/random.ts'
@@ -42,6 +43,27 @@ describe('workers that die', () => {
     expect(found.death).toBeUndefined()
     expect(await run(driver, found, shell(`kill -0 ${pid}`))).toMatchObject({ code: 0 })
     await driver.delete(found)
+  })
+
+  test('a killed launcher does not end sandboxes, and the next creation starts another launcher', async () => {
+    const { driver, pod } = await createReady()
+    const launchers = launchersOf(process.pid)
+    for (const launcher of launchers) process.kill(launcher, 'SIGKILL')
+    expect(launchers).not.toEqual([])
+    expect(await run(driver, pod, shell('echo here'))).toMatchObject({ stdout: 'here\n' })
+    const request = { ...ofSandbox(), image: 'any', deadlineSeconds: 60 }
+    const next = await eventually(() => driver.create(request), 5_000)
+    await untilReady(driver, next)
+    await driver.delete(next)
+  })
+
+  test('the launcher ends with its worker', async () => {
+    const worker = startWorker({})
+    await worker.line()
+    const launchers = launchersOf(worker.pid)
+    expect(launchers).toHaveLength(1)
+    await worker.kill()
+    await eventually(() => !launchers.some((pid) => isAlive(pid)), 5_000)
   })
 
   test("a sandbox does not inherit its worker's file descriptors", async () => {
@@ -162,3 +184,6 @@ test('a watch on the local driver reports killed sandboxes within two seconds, a
   await eventually(() => deaths.has(expiring.uid), 10_000)
   expect(deaths.get(expiring.uid)?.reason).toBe('expired')
 })
+
+const launchersOf = (worker: number): number[] =>
+  findProcesses('launcher.mjs').filter((pid) => readStat(pid)?.[1] === String(worker))

@@ -87,7 +87,7 @@ async function assertNone(what: string, find: () => Promise<string[]> | string[]
 
 async function podsOf(world: World): Promise<string[]> {
   // A local driver would first test its isolation.
-  if (!world.cluster) return (await readPods(world.settings.local.directory)).map(({ name }) => name)
+  if (!world.cluster) return readPods(world.settings.local.directory).map(({ name }) => name)
   const driver = await openWorldDriver(world)
   try {
     return (await driver.list()).map((pod) => JSON.stringify(pod))

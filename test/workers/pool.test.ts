@@ -193,7 +193,7 @@ describeOnBothInSoakAtOnce('the warm pool', (driverName) => {
 /** @returns seconds from a pod's start to its deadline */
 async function lifeOf({ cluster, settings }: World, name: string): Promise<number> {
   if (!cluster) {
-    const pod = await readPod(settings.local.directory, name)
+    const pod = readPod(settings.local.directory, name)
     return (pod!.deadline - pod!.born) / 1000
   }
   const { spec } = await cluster.api.readNamespacedPod({ name, namespace: cluster.namespace })

@@ -1,8 +1,8 @@
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { killPid } from './process-id.ts'
+import { readText } from './state.ts'
 
 export interface Limits {
   /** Number of processors; may be a fraction. */
@@ -101,10 +101,9 @@ export function limitFiles(version: 1 | 2, controller: Controller, limits: Limit
 }
 
 export async function killCgroup(folder: string): Promise<void> {
-  for (let round = 0; existsSync(folder); round++) {
-    const procs = await readFile(join(folder, 'cgroup.procs'), 'utf8').catch(() => '')
+  for (let round = 0; !removeCgroup(folder); round++) {
+    const procs = readText(join(folder, 'cgroup.procs')) ?? ''
     for (const pid of procs.split('\n').filter(Boolean)) killPid(Number(pid))
-    if (removeCgroup(folder)) return
     if (round === 500) throw new Error(`processes in ${folder} did not end`)
     await sleep(2)
   }

@@ -7,7 +7,7 @@ import { withLock } from './lock.ts'
 import { readPods } from './state.ts'
 
 export async function destroyAllSandboxes(directory: string): Promise<number> {
-  const pods = await readPods(directory)
+  const pods = readPods(directory)
   const results = await Promise.allSettled(
     pods.map((pod) => withLock(directory, pod.name, () => killPod(directory, pod))),
   )

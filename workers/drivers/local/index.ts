@@ -31,6 +31,7 @@ import { NoAnswer, openPort, startProcess } from './connection.ts'
 import { enforceInodeQuota } from './inode-quota.ts'
 import { evictPod, killPod, killProcessesInside } from './kill-pod.ts'
 import { createLocalPod, removeDrafts } from './launch.ts'
+import { Launcher } from './launcher.ts'
 import { withLock } from './lock.ts'
 import { describeIsolation, examineMachine, listWeaknesses, type Machine } from './machine.ts'
 import {
@@ -60,6 +61,7 @@ export class LocalDriver implements Driver {
   private readonly log: Logger
   private readonly machine: Machine
   private readonly isolation: string
+  private readonly launcher = new Launcher()
   private readonly closing = new AbortController()
 
   /**
@@ -91,9 +93,9 @@ export class LocalDriver implements Driver {
   }
 
   async create(request: PodRequest): Promise<Pod> {
-    const { directory, machine, installationId } = this
+    const { directory, machine, launcher, installationId } = this
     const pod = await withLock(directory, request.name, () =>
-      createLocalPod(directory, machine, { ...request, installationId }),
+      createLocalPod(directory, machine, launcher, { ...request, installationId }),
     ).catch((error) => {
       if (usedUpBy(String(error)) === 'disk') throw new PodRefused(noSpace(directory))
       throwUnavailable(error)
@@ -109,7 +111,7 @@ export class LocalDriver implements Driver {
 
   async assign(name: PodName, to: { sandboxId: string; deadlineSeconds: number }): Promise<void> {
     await withLock(this.directory, name.name, async () =>
-      assignLocalPod(this.directory, await this.findAlive(name), to),
+      assignLocalPod(this.directory, this.findAlive(name), to),
     ).catch((error) => {
       if (error instanceof PodGone) throw error
       throwUnavailable(error)
@@ -121,14 +123,14 @@ export class LocalDriver implements Driver {
       signal.throwIfAborted()
       try {
         await untilAborted(signal, trial())
-        return await noteReady(this.directory, name.name)
+        return noteReady(this.directory, name.name)
       } catch (error) {
         signal.throwIfAborted()
         if (!(error instanceof DriverUnavailable || error instanceof PodGone)) throwUnavailable(error)
       }
-      const pod = await this.find(name)
+      const pod = this.find(name)
       if (!pod) throw new PodRefused('the sandbox was deleted')
-      const life = await readLife(this.directory, pod)
+      const life = readLife(this.directory, pod)
       if (life.stage === 'dead') throw new PodRefused(life.death.detail)
       await sleep(pollIntervalMs, undefined, { signal })
     }
@@ -136,14 +138,14 @@ export class LocalDriver implements Driver {
 
   async delete(name: PodName): Promise<void> {
     await withLock(this.directory, name.name, async () => {
-      const pod = await this.find(name)
+      const pod = this.find(name)
       if (pod) await killPod(this.directory, pod)
     }).catch(throwUnavailable)
   }
 
   async list(): Promise<PodState[]> {
     await removeDrafts(this.directory).catch(throwUnavailable)
-    return (await this.listLives()).map(({ pod: { name, uid, sandboxId }, life }) => {
+    return this.listLives().map(({ pod: { name, uid, sandboxId }, life }) => {
       return { name, uid, sandboxId, death: life.stage === 'dead' ? life.death : undefined }
     })
   }
@@ -151,9 +153,11 @@ export class LocalDriver implements Driver {
   watch(onDeath: (pod: PodState & { death: PodDeath }) => void): void {
     const { signal } = this.closing
     const living = async () =>
-      (await this.listLives()).filter(({ life }) => life.stage === 'living').map(({ pod }) => pod)
+      this.listLives()
+        .filter(({ life }) => life.stage === 'living')
+        .map(({ pod }) => pod)
     const evict = (pod: LocalPod) => this.evict(pod)
-    void enforceInodeQuota(this.directory, this.sandbox.inodes, living, evict, signal)
+    void enforceInodeQuota(this.directory, this.launcher, this.sandbox.inodes, living, evict, signal)
     void this.reportDeaths(onDeath, signal)
   }
 
@@ -175,7 +179,7 @@ export class LocalDriver implements Driver {
   }
 
   async endProcesses(name: PodName): Promise<void> {
-    const pod = await this.findAlive(name)
+    const pod = this.findAlive(name)
     await killProcessesInside(this.directory, pod).catch(throwUnavailable)
   }
 
@@ -190,14 +194,14 @@ export class LocalDriver implements Driver {
   private async ask<T>({ name, uid }: PodName, request: (agent: string) => Promise<T>): Promise<T> {
     const end = performance.now() + agentRetryBudgetMs
     for (let pod = uid ? { name, uid } : undefined; ; pod = undefined) {
-      pod ??= await this.findAlive({ name, uid })
+      pod ??= this.findAlive({ name, uid })
       try {
         return await request(agentSocket(this.directory, pod))
       } catch (error) {
         if (error instanceof PortRefused) throw error
         if (!(error instanceof NoAnswer)) {
           // The connection may have broken because the sandbox has ended.
-          await this.findAlive({ name, uid })
+          this.findAlive({ name, uid })
           throwUnavailable(error)
         }
         if (performance.now() > end) throwUnavailable(error)
@@ -208,33 +212,38 @@ export class LocalDriver implements Driver {
 
   async close(): Promise<void> {
     this.closing.abort()
+    this.launcher.close()
   }
 
-  private async listLives(): Promise<{ pod: LocalPod; life: Life }[]> {
-    const pods = await readPods(this.directory).catch(throwUnavailable)
-    const own = pods.filter((pod) => pod.installationId === this.installationId)
-    return await Promise.all(own.map(async (pod) => ({ pod, life: await readLife(this.directory, pod) })))
+  private listLives(): { pod: LocalPod; life: Life }[] {
+    try {
+      return readPods(this.directory)
+        .filter((pod) => pod.installationId === this.installationId)
+        .map((pod) => ({ pod, life: readLife(this.directory, pod) }))
+    } catch (error) {
+      throwUnavailable(error)
+    }
   }
 
   private async evict({ name, uid }: LocalPod): Promise<void> {
     const { inodes } = this.sandbox
     await withLock(this.directory, name, async () => {
-      const pod = await this.find({ name, uid })
-      if (!pod || (await readLife(this.directory, pod)).stage !== 'living') return
+      const pod = this.find({ name, uid })
+      if (!pod || readLife(this.directory, pod).stage !== 'living') return
       await evictPod(this.directory, pod, `it has more than ${inodes} files and folders`)
       this.log.warn({ sandbox_id: pod.sandboxId, inodes }, 'ended a sandbox with too many files')
     })
   }
 
-  private async find({ name, uid }: PodName): Promise<LocalPod | undefined> {
-    const pod = await readPod(this.directory, name)
+  private find({ name, uid }: PodName): LocalPod | undefined {
+    const pod = readPod(this.directory, name)
     return pod && (uid === undefined || pod.uid === uid) ? pod : undefined
   }
 
-  private async findAlive(name: PodName): Promise<LocalPod> {
-    const pod = await this.find(name)
+  private findAlive(name: PodName): LocalPod {
+    const pod = this.find(name)
     if (!pod) throw new PodGone(`the sandbox ${name.name} does not exist`)
-    const life = await readLife(this.directory, pod)
+    const life = readLife(this.directory, pod)
     if (life.stage === 'dead') throw new PodGone(life.death.detail)
     return pod
   }

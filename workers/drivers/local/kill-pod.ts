@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process'
-import { readdir, rm, writeFile } from 'node:fs/promises'
+import { rmSync, writeFileSync } from 'node:fs'
+import { readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
@@ -20,15 +21,15 @@ export async function killPod(directory: string, pod: LocalPod): Promise<void> {
 
 /** Records why a pod is evicted, then kills its processes. The caller must hold the pod's lock. */
 export async function evictPod(directory: string, pod: LocalPod, why: string): Promise<void> {
-  await writeFile(join(podFolder(directory, pod.name), 'evicted'), why, { mode: 0o600 })
+  writeFileSync(join(podFolder(directory, pod.name), 'evicted'), why, { mode: 0o600 })
   await endProcesses(directory, pod)
 }
 
 /** Kills all processes in the pod except the first one, which then starts a new agent. */
 export async function killProcessesInside(directory: string, pod: LocalPod): Promise<void> {
-  const first = await findFirstProcess(directory, pod, await readSupervisor(directory, pod.name))
+  const first = await findFirstProcess(directory, pod, readSupervisor(directory, pod.name))
   if (!first) throw new Error('the first process of the sandbox was not found')
-  const children = (await readText(`/proc/${first.pid}/task/${first.pid}/children`)) ?? ''
+  const children = readText(`/proc/${first.pid}/task/${first.pid}/children`) ?? ''
   const oldest = identify(Number.parseInt(children, 10))
   process.kill(first.pid, 'SIGUSR1')
   if (!oldest) return
@@ -38,7 +39,7 @@ export async function killProcessesInside(directory: string, pod: LocalPod): Pro
 
 /** Kills the first process of a pod. The kernel then kills all other processes in the pid namespace. */
 async function endProcesses(directory: string, pod: LocalPod): Promise<void> {
-  const supervisor = await readSupervisor(directory, pod.name)
+  const supervisor = readSupervisor(directory, pod.name)
   const first = await findFirstProcess(directory, pod, supervisor)
   if (first) kill(first)
   if (supervisor) await waitForEnd(supervisor)
@@ -53,7 +54,7 @@ async function endByForce(directory: string, pod: LocalPod, supervisor: ProcessI
   for (const name of await readdir('/proc')) {
     if (!/^\d+$/.test(name) || Number(name) === process.pid) continue
     // The path is among the arguments of `timeout` and bwrap.
-    const line = (await readText(`/proc/${name}/cmdline`).catch(() => '')) ?? ''
+    const line = await readFile(`/proc/${name}/cmdline`, 'utf8').catch(() => '')
     if (line.split('\0').includes(workspace)) killPid(Number(name))
   }
   await waitForEnd(supervisor)
@@ -70,10 +71,10 @@ async function findFirstProcess(
 ): Promise<ProcessId | undefined> {
   const end = performance.now() + retryBudgetMs
   for (;;) {
-    const status = (await readText(join(podFolder(directory, pod.name), 'status'))) ?? ''
+    const status = readText(join(podFolder(directory, pod.name), 'status')) ?? ''
     const pid = Number(/"child-pid": (\d+)/.exec(status)?.[1])
-    const mounts = pid ? await readText(`/proc/${pid}/mountinfo`).catch(() => undefined) : undefined
-    if (mounts?.includes(`/${pod.name}/workspace /workspace `)) return identify(pid)
+    const mounts = pid ? await readFile(`/proc/${pid}/mountinfo`, 'utf8').catch(() => '') : ''
+    if (mounts.includes(`/${pod.name}/workspace /workspace `)) return identify(pid)
     // bwrap may not have started the first process yet.
     if (!supervisor || !isAlive(supervisor) || performance.now() > end) return undefined
     await sleep(pollIntervalMs)
@@ -89,7 +90,7 @@ async function waitForEnd(id: ProcessId): Promise<void> {
 async function removeFiles(directory: string, pod: LocalPod): Promise<void> {
   const folder = podFolder(directory, pod.name)
   await removeTree(join(folder, 'workspace'))
-  await removeTree(folder)
+  rmSync(folder, { recursive: true, force: true })
 }
 
 /**

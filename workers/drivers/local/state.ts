@@ -12,7 +12,9 @@
  *     NAME/UID.sock         the agent's socket, which is not visible in the sandbox
  *     NAME/workspace/       the user's files
  */
-import { readdir, readFile, rename, stat, writeFile } from 'node:fs/promises'
+// All files are small. Node's asynchronous functions would use several times as much CPU time, because each of
+// their system calls runs in another thread.
+import { readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { PodDeath } from '../driver.ts'
 import { isAlive, type ProcessId } from './process-id.ts'
@@ -55,37 +57,34 @@ export const podFolder = (directory: string, name: string): string => join(direc
 export const agentSocket = (directory: string, { name, uid }: Pick<LocalPod, 'name' | 'uid'>): string =>
   join(podFolder(directory, name), `${uid}.sock`)
 
-export async function readPod(directory: string, name: string): Promise<LocalPod | undefined> {
-  return readJson<LocalPod>(join(podFolder(directory, name), 'pod.json'))
-}
+export const readPod = (directory: string, name: string): LocalPod | undefined =>
+  readJson<LocalPod>(join(podFolder(directory, name), 'pod.json'))
 
 /** Returns all pods, including pods of other installations and pods that are dead or not yet started. */
-export async function readPods(directory: string): Promise<LocalPod[]> {
-  const names = await readdir(directory).catch(ignoreMissing)
-  const pods = await Promise.all(
-    (names ?? []).filter((name) => !name.startsWith('.')).map((name) => readPod(directory, name)),
-  )
-  return pods.filter((pod) => pod !== undefined)
+export function readPods(directory: string): LocalPod[] {
+  const names = ifPresent(() => readdirSync(directory)) ?? []
+  return names
+    .filter((name) => !name.startsWith('.'))
+    .map((name) => readPod(directory, name))
+    .filter((pod) => pod !== undefined)
 }
 
-export async function readLife(directory: string, pod: LocalPod): Promise<Life> {
+export function readLife(directory: string, pod: LocalPod): Life {
   const folder = podFolder(directory, pod.name)
   // Read before `supervisor.json`, which is written earlier, so that a starting pod never counts as dead.
-  const went = await modifiedAt(join(folder, 'went'))
-  const supervisor = await readSupervisor(directory, pod.name)
+  const went = modifiedAt(join(folder, 'went'))
+  const supervisor = readSupervisor(directory, pod.name)
   if (supervisor && isAlive(supervisor)) return { stage: 'living' }
-  const evicted = await readText(join(folder, 'evicted'))
+  const evicted = readText(join(folder, 'evicted'))
   if (evicted) return dead('pod_failed', `Evicted: ${evicted}`)
-  const ended = await modifiedAt(join(folder, 'ended'))
-  if ((ended ?? (await readTime(directory))) >= pod.deadline) {
-    return dead('expired', 'it reached its deadline')
-  }
+  const ended = modifiedAt(join(folder, 'ended'))
+  if ((ended ?? readTime(directory)) >= pod.deadline) return dead('expired', 'it reached its deadline')
   if (went === undefined) return { stage: 'unborn' }
-  if ((await modifiedAt(join(folder, 'ready'))) === undefined) {
-    const log = (await readText(join(folder, 'log')))?.trim().slice(-300)
+  if (modifiedAt(join(folder, 'ready')) === undefined) {
+    const log = readText(join(folder, 'log'))?.trim().slice(-300)
     return dead('start_failed', log || 'it ended before it was ready')
   }
-  if (await wasOutOfMemory(pod)) return dead('pod_failed', 'OOMKilled')
+  if (wasOutOfMemory(pod)) return dead('pod_failed', 'OOMKilled')
   if (ended === undefined) return dead('pod_failed', 'its supervisor was killed')
   return dead('pod_failed', 'its first process ended before the deadline')
 }
@@ -96,65 +95,62 @@ const dead = (reason: PodDeath['reason'], detail: string): Life => ({
 })
 
 /** Returns milliseconds since 1970 by the file system's clock, which also determines modification times. */
-export async function readTime(directory: string): Promise<number> {
+export function readTime(directory: string): number {
   const path = join(directory, clockFile)
-  await writeFile(path, '.', { mode: 0o600 })
-  return (await stat(path)).mtimeMs
+  writeFileSync(path, '.', { mode: 0o600 })
+  return statSync(path).mtimeMs
 }
 
 /**
  * Assigns a warm pod to a sandbox. `pod.json` is written last, so if it contains the new deadline, the
  * supervisor has been notified. The caller must hold the pod's lock.
  */
-export async function assignLocalPod(
+export function assignLocalPod(
   directory: string,
   pod: LocalPod,
   { sandboxId, deadlineSeconds }: { sandboxId: string; deadlineSeconds: number },
-): Promise<void> {
+): void {
   const deadline = Math.min(pod.deadline, pod.born + deadlineSeconds * 1000)
   const folder = podFolder(directory, pod.name)
-  const seconds = Math.max(0.001, (deadline - (await readTime(directory))) / 1000)
-  await replaceFile(join(folder, 'seconds'), `${seconds}\n`)
-  const supervisor = await readSupervisor(directory, pod.name)
+  const seconds = Math.max(0.001, (deadline - readTime(directory)) / 1000)
+  replaceFile(join(folder, 'seconds'), `${seconds}\n`)
+  const supervisor = readSupervisor(directory, pod.name)
   if (supervisor && isAlive(supervisor)) process.kill(supervisor.pid, 'SIGUSR1')
-  await replaceFile(join(folder, 'pod.json'), JSON.stringify({ ...pod, sandboxId, deadline }))
+  replaceFile(join(folder, 'pod.json'), JSON.stringify({ ...pod, sandboxId, deadline }))
 }
 
-export async function replaceFile(path: string, text: string): Promise<void> {
-  await writeFile(`${path}.new`, text, { mode: 0o600 })
-  await rename(`${path}.new`, path)
+export function replaceFile(path: string, text: string): void {
+  writeFileSync(`${path}.new`, text, { mode: 0o600 })
+  renameSync(`${path}.new`, path)
 }
 
 /** Records that the pod is ready. Without this record, a later exit would count as a failed start. */
-export async function noteReady(directory: string, name: string): Promise<void> {
-  await writeFile(join(podFolder(directory, name), 'ready'), '').catch(ignoreMissing)
+export function noteReady(directory: string, name: string): void {
+  ifPresent(() => writeFileSync(join(podFolder(directory, name), 'ready'), ''))
 }
 
-export const readSupervisor = (directory: string, name: string): Promise<ProcessId | undefined> =>
+export const readSupervisor = (directory: string, name: string): ProcessId | undefined =>
   readJson<ProcessId>(join(podFolder(directory, name), 'supervisor.json'))
 
-export async function readText(path: string): Promise<string | undefined> {
-  return readFile(path, 'utf8').catch(ignoreMissing)
-}
+export const readText = (path: string): string | undefined => ifPresent(() => readFileSync(path, 'utf8'))
 
-async function readJson<T>(path: string): Promise<T | undefined> {
-  const text = await readText(path)
+function readJson<T>(path: string): T | undefined {
+  const text = readText(path)
   if (!text) return undefined
   return JSON.parse(text) as T
 }
 
-async function modifiedAt(path: string): Promise<number | undefined> {
-  return (await stat(path).catch(ignoreMissing))?.mtimeMs
-}
+const modifiedAt = (path: string): number | undefined =>
+  ifPresent(() => statSync(path, { throwIfNoEntry: false }))?.mtimeMs
 
 /**
  * Whether a process in the pod was killed because memory ran out. The kernel counts such kills in
  * `memory.oom_control` (cgroup v1) or `memory.events` (cgroup v2).
  */
-async function wasOutOfMemory(pod: LocalPod): Promise<boolean> {
+function wasOutOfMemory(pod: LocalPod): boolean {
   for (const group of pod.cgroups) {
     for (const file of ['memory.oom_control', 'memory.events']) {
-      if (/^oom_kill [1-9]/m.test((await readText(join(group, file))) ?? '')) return true
+      if (/^oom_kill [1-9]/m.test(readText(join(group, file)) ?? '')) return true
     }
   }
   return false
@@ -166,7 +162,11 @@ async function wasOutOfMemory(pod: LocalPod): Promise<boolean> {
  */
 const missingCodes = ['ENOENT', 'ENOTDIR', 'ENODEV']
 
-function ignoreMissing(error: NodeJS.ErrnoException): undefined {
-  if (missingCodes.includes(error.code ?? '')) return undefined
-  throw error
+function ifPresent<T>(work: () => T): T | undefined {
+  try {
+    return work()
+  } catch (error) {
+    if (missingCodes.includes((error as NodeJS.ErrnoException).code ?? '')) return undefined
+    throw error
+  }
 }
