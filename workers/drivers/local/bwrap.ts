@@ -26,13 +26,14 @@ export interface SystemView {
 export const sandboxUser = 10_001
 const agentFiles = ['agent.mjs', 'terminal.mjs']
 const tmpBytes = 64 * 1024 * 1024
-const searchPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+/** PATH of all processes that the local driver starts. */
+export const searchPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 const insideFolder = '/run/sandlot'
 /** Folder for named pipes. It is in memory, so that a process can start when the disk is full. */
 const pipesFolder = `${insideFolder}/pipes`
 const pipesBytes = 4096
 /** File descriptor of the agent's listening socket, which each agent inherits from outside the sandbox. */
-export const listenerFd = 3
+const listenerFd = 3
 
 /**
  * Runs as the sandbox's first process: restarts the agent whenever the agent exits, reaps orphans, and, on

@@ -13,7 +13,6 @@ import { promisify } from 'node:util'
 
 const run = promisify(execFile)
 const findMs = 30_000
-const env = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' }
 
 /** Supervisors that wait for permission to start their sandbox, by pid. */
 const waiting = new Map()
@@ -43,12 +42,12 @@ async function start({ folder, socketName, args }) {
   const log = openSync(join(folder, 'log'), 'w', 0o600)
   let listener
   try {
-    listener = await bindSocket(folder, socketName)
+    listener = await openSocket(folder, socketName)
     const supervisor = spawn('/bin/sh', args, {
       cwd: folder,
       // In a separate session, neither the worker's exit nor Ctrl-C affects the supervisor.
       detached: true,
-      env,
+      // supervise.sh and the agent expect the socket as file descriptor 3.
       stdio: ['pipe', log, log, listener.fd],
     })
     await once(supervisor, 'spawn')
@@ -72,10 +71,10 @@ async function release({ pid, go }) {
 }
 
 /**
- * Binds the agent's socket. Closing the server deletes the path that it was bound to, so the worker must
- * rename the path first.
+ * Opens the agent's socket. Closing the server deletes the path that it listens on, so the worker must rename
+ * the path first.
  */
-async function bindSocket(folder, name) {
+async function openSocket(folder, name) {
   // Left by a worker that died.
   rmSync(join(folder, name), { force: true })
   // Uses a descriptor of the folder, because the path of a socket is limited to 107 bytes.
@@ -96,7 +95,7 @@ async function bindSocket(folder, name) {
  * the kernel's length limit, and counts an unreadable folder as one entry.
  */
 async function countEntries({ folder, max }) {
-  const options = { env, timeout: findMs, killSignal: 'SIGKILL', maxBuffer: max }
+  const options = { timeout: findMs, killSignal: 'SIGKILL', maxBuffer: max }
   // Error messages are discarded, because they count toward `maxBuffer`, so they could end `find` too early.
   const script = 'exec find "$1" -mindepth 1 -printf . 2>/dev/null'
   // Fails if a folder is unreadable or if there are more than `max` entries.

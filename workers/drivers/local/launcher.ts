@@ -2,6 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DriverUnavailable } from '../driver.ts'
+import { searchPath } from './bwrap.ts'
 
 /** Starts processes through `launcher.mjs`, which it starts on demand, and again if it has ended. */
 export class Launcher {
@@ -27,22 +28,24 @@ export class Launcher {
     if (this.child?.connected) this.child.disconnect()
   }
 
-  private request(action: string, request: object): Promise<unknown> {
+  private async request(action: string, request: object): Promise<unknown> {
     this.child ??= this.open()
+    const { child } = this
+    if (!child.connected) throw unavailable('the launcher is not running')
     const id = ++this.lastId
     const answer = Promise.withResolvers<unknown>()
     this.pending.set(id, answer)
-    this.child.send({ id, action, request }, (error) => {
+    child.send({ id, action, request }, (error) => {
       if (error) this.settle(id, (waiting) => waiting.reject(unavailable(error.message)))
     })
-    return answer.promise
+    return await answer.promise
   }
 
   private open(): ChildProcess {
     const nothing = openSync('/dev/null', 'r')
     const child = fork(join(import.meta.dirname, 'launcher.mjs'), {
       // It needs none of the worker's settings, which include secrets.
-      env: {},
+      env: { PATH: searchPath },
       execArgv: [],
       // In a separate session, Ctrl-C ends only the worker.
       detached: true,
@@ -62,7 +65,7 @@ export class Launcher {
       for (const id of this.pending.keys())
         this.settle(id, (waiting) => waiting.reject(unavailable('the launcher ended')))
     }
-    child.once('error', onEnd).once('disconnect', onEnd)
+    child.on('error', onEnd).on('disconnect', onEnd)
     return child
   }
 
