@@ -18,7 +18,7 @@ const ms = Number(process.env.BENCH_ACCOUNTS_MS ?? 60_000)
 /** The extra 2 % ensures that network delays never add up to a token. */
 const politeMs = (60_000 / limit) * 1.02
 const greedyMs = 60_000 / limit / 3
-/** Tokens that an account uses at once. The remaining tokens allow for network delays. */
+/** Tokens that an account uses immediately. The remaining tokens allow for network delays. */
 const atFirst = limit - 4
 const connectionsEach = 48
 

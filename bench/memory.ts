@@ -1,6 +1,7 @@
-/** Measures the memory of an API and a worker: idle, with 100 sandboxes, and with 64 streams. */
+/** Measures the memory of an API and a worker: idle, with 100 sandboxes, and with streams. */
 import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { limits } from '../shared/contract/limits.ts'
 import { residentMebibytes } from './gauges.ts'
 import { extractImage } from './image.ts'
 import { openStream } from './load.ts'
@@ -9,13 +10,14 @@ import { kubeconfig, type Part, type Row } from './part.ts'
 import { addressOf, type Stack, type StartedProcess, startStack } from './stack.ts'
 
 const sandboxes = 100
-/** The service's limits for an account and for a command. */
-const streams = 64
+/** As many as one account may open on a worker. */
+const streams = limits.streams
+/** The service's limit for a command. */
 const readersOfCommand = 8
 const batch = 5
 /** Garbage is collected after each change. */
 const restMs = 5_000
-/** V8 returns unused memory only after minutes without work. */
+/** Idle processes keep allocating, and V8 may not collect garbage for minutes. */
 const idleMs = 300_000
 
 export const memory: Part = {

@@ -217,6 +217,7 @@ export class Settings {
   async save(
     changes: Changes | ((saved: SavedTable) => Changes | undefined),
   ): Promise<SavedTable | undefined> {
+    // Warns if other users can read the file.
     this.read()
     return saveConfig(this.file, typeof changes === 'function' ? changes : () => changes, this.profile)
   }
