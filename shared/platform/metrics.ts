@@ -75,7 +75,7 @@ export function openMetrics(role: string, held?: Pick<MemoryBudget, 'sums'>) {
     execs,
     slots: counter(
       'sandlot_slots_total',
-      'Commands that used an open slot (warm) or had to open one (cold), for drivers that start processes slowly',
+      'Commands that used an open slot (warm) or had to open one (cold)',
       ['outcome'],
     ),
     slotsWaiting: gauge('sandlot_slots_waiting', 'Open slots without a command', []),

@@ -24,7 +24,7 @@ describe.skipIf(!hasCluster)('lost slots on a cluster', () => {
     const release = () => world.db.query('delete from held')
     try {
       const answer = sh('echo x >>runs; cat runs')
-      await world.eventually(async () => (await inPod(waiting)).length >= 3, 10_000)
+      await world.eventually(async () => (await inPod(waiting)).length >= 2, 10_000)
       const connections = world.wire!.connections()
       const pids = await inPod(waiting)
       await inPod(`kill -KILL ${pids.join(' ')}`)

@@ -24,7 +24,8 @@ test.each(Object.entries(attacks))(
     const hostile = await world.account()
     const params = { id: (await hostile.call('createSandbox')).body.id }
     const { sh } = inside(hostile, params)
-    expect(await sh('true')).toMatchObject({ exit_code: 0 })
+    // The process that this command leaves prevents that later commands run in its shell, without the agent.
+    expect(await sh('sleep 600 &')).toMatchObject({ exit_code: 0 })
     const sent = await replaceAgent(agentSocketOf(world, params.id), attack)
     await Promise.all(
       Array.from({ length: 4 }, () => expect(sh('true')).rejects.toMatchObject({ code: 'unavailable' })),

@@ -8,7 +8,7 @@ import { expect, test } from 'vitest'
 import { passEvents } from '../../api/exec/events.ts'
 import { outputsOf } from '../../workers/drivers/output.ts'
 import { writeEvents } from '../../workers/exec/streams.ts'
-import { LineReader } from '../../workers/shell/slot.ts'
+import { LineReader } from '../../workers/shell/line-reader.ts'
 import { makeCommand } from '../support/command.ts'
 import { memoryKept } from '../support/memory.ts'
 
@@ -45,11 +45,11 @@ test('the line reader returns a line that spans several chunks, and rejects a li
       const [first, ...more] = text.split('\n')
       if (line === undefined) {
         expect(more.length === 0 || first!.length > 256).toBe(true)
-        expect(lines.rest().length).toBeLessThanOrEqual(text.length)
+        expect(lines.takeRest().length).toBeLessThanOrEqual(text.length)
         return
       }
       expect(line).toBe(first)
-      const rest = Buffer.concat([lines.rest(), await bytesOf(stream)])
+      const rest = Buffer.concat([lines.takeRest(), await bytesOf(stream)])
       expect(rest.toString()).toBe(more.join('\n'))
     }),
     { numRuns: 60 },

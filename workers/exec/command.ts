@@ -76,6 +76,7 @@ export class Command {
   private body: Body | undefined
   /** Exit status set when this worker stops the command. Overrides the status from the shell. */
   private cause: ExitStatus | undefined
+  private isSignaled = false
 
   /**
    * @param record stores the exit status. Resolves with the status in the row if another process has already
@@ -99,6 +100,11 @@ export class Command {
 
   get isRunning(): boolean {
     return this.ending === undefined
+  }
+
+  /** Whether the command exited by itself, PostgreSQL has its exit status, and no signal may still reach it. */
+  get exitedUndisturbed(): boolean {
+    return this.recorded?.status === 'exited' && !this.isSignaled
   }
 
   get keptBytes(): number {
@@ -196,6 +202,7 @@ export class Command {
     // A signal to a starting command is sent as soon as the command runs.
     await Promise.race([this.begun.promise, this.ended])
     if (!this.isRunning || !this.body) throw finished('it has ended')
+    this.isSignaled = true
     // Unlike `stop`, TERM and KILL keep the command's own exit status.
     if (name === 'TERM' || name === 'KILL') this.log.release()
     if (name === 'TERM') return await this.body.end()

@@ -12,7 +12,7 @@ export interface ExecContext
     Pick<Context, 'memoryBudget' | 'lines' | 'notifications'> {
   id: string
   activity: Activity
-  slots: Pick<SlotPool, 'adopt' | 'take' | 'drop'>
+  slots: Pick<SlotPool, 'adopt' | 'take' | 'giveBack' | 'drop'>
   commands: Commands
   exitStatuses: ExitStatusWriter
   refusedExecs: RefusedExecs

@@ -9,7 +9,7 @@ import type { TerminalSize } from '../drivers/driver.ts'
 import { reachPod, takeSlot } from '../sandbox/enter.ts'
 import { killGroup, signalGroup } from '../shell/kill.ts'
 import type { ShellCommand } from '../shell/script.ts'
-import type { CommandExit, CommandProcesses, Slot } from '../shell/slot.ts'
+import type { CommandExit, CommandIo, CommandProcesses, Slot } from '../shell/slot.ts'
 import { openTerminal } from '../shell/terminal.ts'
 import type { Body, Command } from './command.ts'
 import type { ExecContext } from './context.ts'
@@ -54,7 +54,7 @@ export function runInSlot(
   { stdin, background = false }: Input,
 ): { processes: () => CommandProcesses; began: Promise<void>; ended: Promise<CommandExit> } {
   const began = Promise.withResolvers<void>()
-  const ended: Promise<CommandExit> = slot.run(shellCommand, {
+  const io: CommandIo = {
     stdin(writable) {
       began.resolve()
       command.begin(bodyOf(worker, slot.processes, ended, slot), writable)
@@ -64,7 +64,8 @@ export function runInSlot(
     },
     onStdout: (chunk) => takeOutput(worker, command, 'stdout', chunk),
     onStderr: (chunk) => takeOutput(worker, command, 'stderr', chunk),
-  })
+  }
+  const ended: Promise<CommandExit> = slot.run(shellCommand, io, { keepOpen: true })
   return { processes: () => slot.processes, began: began.promise, ended }
 }
 

@@ -146,6 +146,8 @@ async function run(
       const isCut = end.kind === 'lost' || end.isCut
       command.finish(await describeExit(worker, command, end, processes()), isCut)
     })
+    const used = slot
+    if (used) void command.ended.then(() => giveBack(worker, command, used))
   } catch (error) {
     // A client that is already attached receives `lost`, and may retry the command, which has not run.
     slot?.close()
@@ -155,6 +157,16 @@ async function run(
     command.finish(withoutExitCode('lost', 'it could not be started'))
     throw error
   }
+}
+
+/**
+ * Lets later commands use a command's slot. A slot is not used again if its command was signaled or reported as
+ * lost, because another process may still kill everything in the slot's session.
+ */
+async function giveBack(worker: ExecContext, command: Command, slot: Slot): Promise<void> {
+  const { sandboxId } = command.facts
+  if (!command.exitedUndisturbed || !worker.slotOwner.owns(sandboxId)) slot.closeSoon()
+  else if (await slot.canRunAgain()) worker.slots.giveBack(sandboxId, slot)
 }
 
 async function awaitStart<T extends ReturnType<typeof runInSlot>>(running: T): Promise<T> {

@@ -1,6 +1,7 @@
 import { withTimeout } from '../../shared/lib/timeout.ts'
 import { type Driver, PodGone, type PodName } from '../drivers/driver.ts'
-import { type CommandProcesses, LineReader, startQuietly } from './slot.ts'
+import { LineReader } from './line-reader.ts'
+import { type CommandProcesses, startQuietly } from './slot.ts'
 
 /**
  * Returns a shell loop that runs `body` for each process in the pod. In `body`, `pid` is the process ID, and

@@ -18,7 +18,10 @@ export interface ShellCommand {
   /** Working directory. Defaults to `/workspace`, or to `/` if `/workspace` cannot be entered. */
   cwd?: string | undefined
   env?: Readonly<Record<string, string>> | undefined
-  /** Whether the command's stdin is `/dev/null`. The slot's shell then runs until the worker closes it. */
+  /**
+   * Whether the command's stdin is `/dev/null`. The slot's shell then keeps running, and may run another
+   * command.
+   */
   noStdin?: boolean
 }
 
@@ -48,8 +51,16 @@ const clusterVariables = [
  * prints the prefix and the pid in `sandlot`, then ` /` if the directory cannot be entered, and ` !` if the
  * program cannot be executed.
  *
- * `finish SENTINEL` stores the exit status of the previous command in `status`. It prints the sentinel on both
- * streams, and the exit status on stdout.
+ * `finish SENTINEL` prints the sentinel on both streams, and the exit status of the previous command on stdout.
+ *
+ * `find_left` tests whether the command has left a process that might still write to the shell's output (0) or
+ * not (1). It ignores the processes that existed before, whose paths are in `sandlot_before`, and the sessions
+ * that these and the shells of new slots lead. The shells of slots have the same parent, which adopts no
+ * orphans. If a process ends during the test, it might have started another, and the result is unknown (2).
+ *
+ * `await_next` returns if the shell can run another command, after it has printed its pid on stderr. Otherwise, it
+ * prints `-` on both streams and waits to be closed, because Kubernetes drops output in transit when a process
+ * exits.
  */
 const functions = `find_pid() {
   sandlot=
@@ -77,15 +88,47 @@ begin() {
   unset ${clusterVariables}
 }
 finish() {
-  status=$?
-  printf '\\036%s %s\\n' "$1" "$status"
+  sandlot=$?
+  printf '\\036%s %s\\n' "$1" "$sandlot"
   printf '\\036%s\\n' "$1" >&9
+}
+read_stat() {
+  sandlot_stat=
+  { while read -r sandlot_line; do sandlot_stat="$sandlot_stat$sandlot_line "; done <"/proc/$1/stat"; } 2>/dev/null
+  set -- \${sandlot_stat##*) }
+  sandlot_parent=$2 sandlot_session=$4
+  [ "$sandlot_session" ]
+}
+is_slot() { [ "$sandlot_parent" = "$PPID" ] && [ "$PPID" != 1 ]; }
+find_left() {
+  case $sandlot_before in *" /proc/$$ "*) ;; *) return 0;; esac
+  for sandlot in /proc/[0-9]*; do
+    case $sandlot_before in *" $sandlot "*) continue;; esac
+    read_stat "\${sandlot#/proc/}" || return 2
+    [ "$sandlot_session" != $$ ] || return 0
+    is_slot && continue
+    case $sandlot_before in *" /proc/$sandlot_session "*) continue;; esac
+    read_stat "$sandlot_session" && is_slot || return 0
+  done
+  return 1
+}
+await_next() {
+  for sandlot_try in 1 2 3 4 5; do
+    find_left
+    case $? in
+      0) break;;
+      1) echo $$ >&9; return;;
+    esac
+  done
+  echo -; echo - >&9
+  read -r _; exit
 }`
 
 /**
  * The command line of a slot's shell. The shell prints its pid, which is also its process group ID, then
  * waits for a script on stdin and evaluates it. If the first line contains a number, it is the length of the
- * script that follows; otherwise, the line is the script. The rest of stdin belongs to the command.
+ * script that follows; otherwise, the line is the script. The rest of stdin belongs to the command. After a
+ * script that does not exit, the shell prints its pid again and waits for the next script.
  *
  * The shell reads the line byte by byte, with one system call each, so everything that is the same for all
  * commands is on the command line instead.
@@ -99,10 +142,10 @@ export const shellThatWaits: readonly string[] = [
     'trap : TERM INT HUP QUIT USR1 USR2 ABRT ALRM BUS FPE ILL PIPE PROF SEGV SYS TRAP VTALRM XCPU XFSZ',
     // Keeps the shell's message about a killed command out of the command's stderr.
     'exec 9>&2 2>/dev/null',
-    'echo $$',
-    'IFS= read -r sandlot || exit',
+    'while echo $$; IFS= read -r sandlot; do',
     'case $sandlot in [0-9]*) sandlot=$(dd bs="$sandlot" count=1 iflag=fullblock);; esac',
     'eval "$sandlot"',
+    'done',
   ].join('\n'),
 ]
 
@@ -155,14 +198,14 @@ export const startedLine = /^([1-9]\d{0,9})?( \/)?( !)?\r?$/
  * stdout, even if a background child keeps the streams open.
  */
 export function scriptFor(command: ShellCommand, sentinel: string): Buffer {
+  const { noStdin } = command
   const parts = [
-    `( find_pid; ${begin(command, `${sentinel} `)}; ${becomeCommand(command).join('; ')} ) ${command.noStdin ? '</dev/null ' : ''}2>&9 9>&-`,
+    ...(noStdin ? ['set -- /proc/[0-9]*', 'sandlot_before=" $* "'] : []),
+    `( find_pid; ${begin(command, `${sentinel} `)}; ${becomeCommand(command).join('; ')} ) ${noStdin ? '</dev/null ' : ''}2>&9 9>&-`,
     `finish ${sentinel}`,
-    // The shell waits until the worker closes the connection, because Kubernetes drops output in transit when
-    // a process exits. With stdin, the shell may exit earlier, at the end of the input; a command with
-    // megabytes of slowly read output may then be `lost`.
-    command.noStdin ? 'read -r _' : 'cat >/dev/null',
-    'exit "$status"',
+    // A command with stdin and megabytes of slowly read output may be `lost`, because the shell exits at the
+    // end of the input (see `await_next`).
+    noStdin ? 'await_next' : 'cat >/dev/null; exit',
   ]
   return Buffer.from(parts.join('; '), 'latin1')
 }

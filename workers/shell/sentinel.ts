@@ -1,8 +1,12 @@
+import type { LineReader } from './line-reader.ts'
 import { sentinelPrefix } from './script.ts'
 
 interface ScannedOutput {
   output: Buffer
+  /** The text after the sentinel on its line, once the sentinel has been found. */
   line?: string
+  /** The bytes after the sentinel's line. */
+  after?: Buffer
 }
 
 const startByte = sentinelPrefix.charCodeAt(0)
@@ -33,7 +37,10 @@ export class SentinelScanner {
       const end = at + this.needle.length
       const tail = bytes.toString('latin1', end, end + maxTailLength)
       const line = this.tail.exec(tail)?.[0]
-      if (line !== undefined) return { output: this.split(bytes, at), line: line.trim() }
+      if (line !== undefined) {
+        const after = Buffer.from(bytes.subarray(end + line.length))
+        return { output: this.split(bytes, at), line: line.trim(), after }
+      }
       if (isIncomplete(tail)) return { output: this.split(bytes, at, bytes.length) }
       at = bytes.indexOf(this.needle, at + 1)
     }
@@ -63,4 +70,35 @@ function partialIndex(bytes: Buffer, needle: Buffer): number {
   if (at === -1) return bytes.length
   const end = bytes.subarray(from + at)
   return end.equals(needle.subarray(0, end.length)) ? from + at : bytes.length
+}
+
+/**
+ * Passes output to `sink` up to the sentinel, and leaves the output after it unread.
+ * @returns the text after the sentinel on its line, or undefined if the stream ended without a sentinel
+ */
+export async function readToSentinel(
+  lines: LineReader,
+  scanner: SentinelScanner,
+  sink: (output: Buffer) => void | Promise<void>,
+): Promise<string | undefined> {
+  const take = async (chunk: Buffer) => {
+    const { output, line, after } = scanner.push(chunk)
+    if (output.length > 0) await sink(output)
+    if (after) lines.putBack(after)
+    return line
+  }
+  try {
+    const line = await take(lines.takeRest())
+    if (line !== undefined) return line
+    // By default, leaving the loop would create an AbortError for every command.
+    for await (const chunk of lines.stream.iterator({ destroyOnReturn: false })) {
+      const line = await take(chunk as Buffer)
+      if (line !== undefined) return line
+    }
+  } catch {
+    // The connection broke; `ended` contains the reason.
+  }
+  const rest = scanner.rest()
+  if (rest.length > 0) await sink(rest)
+  return undefined
 }

@@ -1,6 +1,7 @@
 /**
- * Opens slots ahead of time for sandboxes that are in use or have just become ready. On Kubernetes, opening a
- * slot accounts for about 50 ms of the 60 ms that a command takes (`bench/slots.ts`, `bench/exec.ts`).
+ * Keeps the idle slots of sandboxes. On Kubernetes, also opens slots ahead of time for sandboxes that are in
+ * use or have just become ready, because opening a slot accounts for about 50 ms of the 60 ms that a command
+ * takes (`bench/slots.ts`, `bench/exec.ts`).
  */
 import pLimit from 'p-limit'
 import { withTimeout } from '../../shared/lib/timeout.ts'
@@ -10,8 +11,8 @@ import { type Driver, PodGone, type PodName } from '../drivers/driver.ts'
 import { openSlot, type Slot } from './slot.ts'
 
 /**
- * Period for which a sandbox's started commands are counted. The pool keeps one slot more than that number
- * ready for the sandbox, up to {@link maxPerSandbox}.
+ * Period for which a sandbox's used-up slots are counted. The pool keeps one slot more than that number ready
+ * for the sandbox, up to {@link maxPerSandbox}.
  */
 const burstMs = 3_000
 const maxPerSandbox = 3
@@ -52,7 +53,10 @@ interface SandboxSlots {
   /** Slots that are being opened for no particular command, oldest first. */
   opening: Set<Promise<Slot>>
   queued: number
-  takes: number[]
+  /** Slots that commands have taken. A slot is given back or used up. */
+  taken: Set<Slot>
+  takenAt: number
+  usedUpAt: number[]
   timer: NodeJS.Timeout
 }
 
@@ -75,24 +79,30 @@ export class SlotPool {
    * @throws the errors of {@link openSlot}
    */
   async take(sandboxId: string, pod: PodName): Promise<{ slot: Slot; warm: boolean }> {
-    const { driver, metrics } = this.options
-    if (!driver.startsSlowly) return { slot: await openSlot(driver, pod), warm: false }
     const slots = this.slotsOf(sandboxId, pod)
     slots.timer.refresh()
     const now = performance.now()
-    const isRapid = now - (slots.takes.at(-1) ?? Number.NEGATIVE_INFINITY) < rapidMs
-    slots.takes = [...slots.takes.filter((at) => now - at < burstMs), now]
+    const isRapid = now - slots.takenAt < rapidMs
+    slots.takenAt = now
     const [slot] = slots.idle
-    metrics.slots.inc({ outcome: slot ? 'warm' : 'cold' })
+    this.options.metrics.slots.inc({ outcome: slot ? 'warm' : 'cold' })
     try {
-      const taken = slot ?? (await this.openNow(slots))
       if (slot) this.remove(slot)
-      void taken.closed.then(() => this.quiet.refresh())
+      const taken = slot ?? (await this.openNow(slots))
+      slots.taken.add(taken)
       return { slot: taken, warm: slot !== undefined }
     } finally {
       if (isRapid) this.fill(slots)
       else this.fillLater(slots)
     }
+  }
+
+  /** Makes a slot that can run another command available again. */
+  giveBack(sandboxId: string, slot: Slot): void {
+    const slots = this.bySandbox.get(sandboxId)
+    if (slots?.taken.delete(slot)) this.keep(slots, slot)
+    else slot.close()
+    this.quiet.refresh()
   }
 
   private fillLater(slots: SandboxSlots): void {
@@ -113,7 +123,11 @@ export class SlotPool {
     this.fill(slots)
   }
 
-  adopt = (sandboxId: string, pod: PodName, slot: Slot): void => this.keep(this.slotsOf(sandboxId, pod), slot)
+  adopt(sandboxId: string, pod: PodName, slot: Slot): void {
+    const slots = this.slotsOf(sandboxId, pod)
+    this.follow(slots, slot)
+    this.keep(slots, slot)
+  }
 
   ready = (sandboxId: string): number => this.bySandbox.get(sandboxId)?.idle.size ?? 0
 
@@ -148,7 +162,9 @@ export class SlotPool {
       idle: new Set(),
       opening: new Set(),
       queued: 0,
-      takes: [],
+      taken: new Set(),
+      takenAt: Number.NEGATIVE_INFINITY,
+      usedUpAt: [],
       timer: setTimeout(() => this.clear(slots), this.options.idleMs).unref(),
     }
     this.bySandbox.set(sandboxId, slots)
@@ -166,17 +182,31 @@ export class SlotPool {
 
   private keep(slots: SandboxSlots, slot: Slot): void {
     // For a slow sandbox, several attempts may succeed late.
-    if (slots.idle.size >= maxPerSandbox || !this.isCurrent(slots)) {
+    if (slot.isClosed || slots.idle.size >= maxPerSandbox || !this.isCurrent(slots)) {
       slot.close()
       return
     }
     slots.idle.add(slot)
     this.idle.set(slot, slots)
-    // A slot also closes if its user killed the shell, or its node or connection failed.
-    void slot.closed.then(() => this.remove(slot))
     const [oldest] = this.idle.keys()
     if (this.idle.size > this.options.max && oldest) this.discard(oldest)
     this.options.metrics.slotsWaiting.set(this.idle.size)
+  }
+
+  private async open(slots: SandboxSlots): Promise<Slot> {
+    const slot = await openSlot(this.options.driver, slots.pod)
+    this.follow(slots, slot)
+    return slot
+  }
+
+  /** A slot also closes if its user killed the shell, or its node or connection failed. */
+  private follow(slots: SandboxSlots, slot: Slot): void {
+    void slot.closed.then(() => {
+      this.remove(slot)
+      if (!slots.taken.delete(slot)) return
+      slots.usedUpAt.push(performance.now())
+      this.fillLater(slots)
+    })
   }
 
   private remove(slot: Slot): void {
@@ -190,14 +220,16 @@ export class SlotPool {
     slot.close()
   }
 
-  private isShort({ idle, opening, queued, takes }: SandboxSlots): boolean {
+  private isShort(slots: SandboxSlots): boolean {
     const oldest = performance.now() - burstMs
-    const recent = takes.filter((at) => at > oldest).length
-    return idle.size + opening.size + queued < Math.min(1 + recent, maxPerSandbox)
+    slots.usedUpAt = slots.usedUpAt.filter((at) => at > oldest)
+    const { idle, opening, queued, usedUpAt } = slots
+    return idle.size + opening.size + queued < Math.min(1 + usedUpAt.length, maxPerSandbox)
   }
 
   /** Opens a sandbox's missing slots. If this fails, the next command retries it and reports any error. */
   private fill(slots: SandboxSlots): void {
+    if (!this.options.driver.startsSlowly) return
     while (this.isCurrent(slots) && this.isShort(slots)) {
       slots.queued++
       void this.openAhead(() => this.openFor(slots))
@@ -207,7 +239,7 @@ export class SlotPool {
   private async openFor(slots: SandboxSlots): Promise<void> {
     slots.queued--
     if (!this.isCurrent(slots) || !this.isShort(slots)) return
-    const opening = openSlot(this.options.driver, slots.pod)
+    const opening = this.open(slots)
     slots.opening.add(opening)
     try {
       const slot = await opening
@@ -229,7 +261,7 @@ export class SlotPool {
   private async openNow(slots: SandboxSlots): Promise<Slot> {
     const [ahead] = slots.opening
     if (ahead) slots.opening.delete(ahead)
-    const open = () => openSlot(this.options.driver, slots.pod)
+    const open = () => this.open(slots)
     const first = ahead?.catch(open) ?? open()
     const inTime = await withTimeout(this.options.silentMs, first)
     if (inTime) return inTime

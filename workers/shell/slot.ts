@@ -1,13 +1,12 @@
 /**
- * A slot is a shell that waits in a pod for one command. Opening a slot accounts for most of a command's
- * startup time.
+ * A slot is a shell in a pod that runs one command at a time. Opening a slot accounts for most of a command's
+ * startup time, so a slot is used again if its command left nothing behind.
  */
 import { randomBytes } from 'node:crypto'
 import { constants } from 'node:os'
-import { type Readable, Writable } from 'node:stream'
+import { Writable } from 'node:stream'
 import type { StartError } from '../../shared/contract/exec.ts'
 import { withTimeout } from '../../shared/lib/timeout.ts'
-import { untilAny } from '../../shared/lib/until-any.ts'
 import {
   type Driver,
   DriverUnavailable,
@@ -17,6 +16,7 @@ import {
   type StartOptions,
 } from '../drivers/driver.ts'
 import { endedRuntime, type Resource, usedUpBy } from '../drivers/exhausted.ts'
+import { LineReader } from './line-reader.ts'
 import {
   messageFor,
   type ShellCommand,
@@ -25,7 +25,7 @@ import {
   shellThatWaits,
   startedLine,
 } from './script.ts'
-import { SentinelScanner } from './sentinel.ts'
+import { readToSentinel, SentinelScanner } from './sentinel.ts'
 
 const exitCodeMs = 100
 const cannotFork = 2
@@ -157,13 +157,17 @@ export class Slot {
   isClosed = false
   private readonly process: Process
   private readonly lines: LineReader
+  private readonly errorLines: LineReader
   private readonly answerMs: number
+  /** Resolves with whether the shell has announced that it can run another command. */
+  private next: Promise<boolean> | undefined
 
   constructor(pod: PodName, pid: number, process: Process, lines: LineReader, answerMs: number) {
     this.pod = pod
     this.pid = pid
     this.process = process
     this.lines = lines
+    this.errorLines = new LineReader(process.stderr)
     this.answerMs = answerMs
     this.closed = process.ended.then(() => {
       this.isClosed = true
@@ -188,19 +192,50 @@ export class Slot {
     }
   }
 
-  run(command: ShellCommand, io: CommandIo): Promise<CommandExit> {
+  /**
+   * Runs a command, then closes the slot.
+   * @param options.keepOpen leaves the slot open if the command ran without stdin and reported its exit status.
+   *   The caller must then call {@link canRunAgain}
+   */
+  run(
+    command: ShellCommand,
+    io: CommandIo,
+    { keepOpen = false }: { keepOpen?: boolean } = {},
+  ): Promise<CommandExit> {
     const sentinel = randomBytes(16).toString('hex')
     this.process.stdin.write(messageFor(scriptFor(command, sentinel)))
+    const { noStdin = false } = command
     // Passing on `command` would keep a large one in memory while it runs.
-    return this.follow(sentinel, { noStdin: command.noStdin, hasCwd: command.cwd !== undefined }, io)
+    return this.follow(sentinel, io, {
+      noStdin,
+      hasCwd: command.cwd !== undefined,
+      keepOpen: keepOpen && noStdin,
+    })
+  }
+
+  /**
+   * Waits until the shell can run another command. If it cannot, closes the slot. A command's background
+   * process, for example, might write to the output of the next command.
+   */
+  async canRunAgain(): Promise<boolean> {
+    const { next } = this
+    this.next = undefined
+    const isReady = next !== undefined && (await withTimeout(this.answerMs, next)) === true
+    if (!isReady) this.closeSoon()
+    return isReady && !this.isClosed
+  }
+
+  /** Closes the slot once the client should have the command's result. */
+  closeSoon(): void {
+    setTimeout(() => this.close(), closeAfterMs)
   }
 
   private async follow(
     sentinel: string,
-    { noStdin, hasCwd }: { noStdin: boolean | undefined; hasCwd: boolean },
     io: CommandIo,
+    { noStdin, hasCwd, keepOpen }: { noStdin: boolean; hasCwd: boolean; keepOpen: boolean },
   ): Promise<CommandExit> {
-    const { process, lines } = this
+    const { process, lines, errorLines } = this
     try {
       const first = await withTimeout(this.answerMs, lines.next())
       // A signal killed the command's process before it could confirm its start.
@@ -219,24 +254,42 @@ export class Slot {
       if (started[1]) this.commandPid = Number(started[1])
       if (!noStdin) feed(process.stdin, io.stdin)
       else if (typeof io.stdin === 'function') io.stdin(discard())
-      // No timeout, because output must not be dropped for a slow reader.
-      const [status, isWhole] = await Promise.all([
-        readToSentinel(lines.rest(), process.stdout, new SentinelScanner(sentinel, 'status'), io.onStdout),
-        readToSentinel(Buffer.alloc(0), process.stderr, new SentinelScanner(sentinel), io.onStderr),
-      ])
-      if (status !== undefined) {
-        return {
-          ...{ kind: 'exited', code: Number(status) },
-          ...(isWhole === undefined && { isCut: true }),
-          ...describeStart(started, hasCwd, Number(status)),
-        }
+      const announced: Promise<boolean>[] = []
+      const read = async (from: LineReader, scanner: SentinelScanner, sink: CommandIo['onStdout']) => {
+        const line = await readToSentinel(from, scanner, sink)
+        if (keepOpen && line !== undefined) announced.push(this.readPid(from))
+        // Unread output after the sentinel would block the other stream.
+        else from.stream.destroy()
+        return line
       }
-      const end = await process.ended
-      return end.kind === 'lost' ? end : { kind: 'lost', why: shellEnded(end.code) }
+      // No timeout, because output must not be dropped for a slow reader.
+      const [status, errorStatus] = await Promise.all([
+        read(lines, new SentinelScanner(sentinel, 'status'), io.onStdout),
+        read(errorLines, new SentinelScanner(sentinel), io.onStderr),
+      ])
+      if (status === undefined) {
+        const end = await process.ended
+        return end.kind === 'lost' ? end : { kind: 'lost', why: shellEnded(end.code) }
+      }
+      if (announced.length === 2) this.next = Promise.all(announced).then((each) => each.every(Boolean))
+      return {
+        ...{ kind: 'exited', code: Number(status) },
+        ...(errorStatus === undefined && { isCut: true }),
+        ...describeStart(started, hasCwd, Number(status)),
+      }
     } finally {
-      if (noStdin) setTimeout(() => process.close(), closeAfterMs)
-      else process.close()
+      if (this.next === undefined) {
+        if (noStdin) this.closeSoon()
+        else this.close()
+      }
     }
+  }
+
+  /** Reads the line with which the shell announces that it can run another command. */
+  private async readPid(lines: LineReader): Promise<boolean> {
+    const isPid = (await lines.next()) === String(this.pid)
+    if (!isPid) lines.stream.destroy()
+    return isPid
   }
 }
 
@@ -276,69 +329,4 @@ function feed(stdin: Writable, input: CommandIo['stdin']) {
   if (typeof input === 'function') return input(stdin)
   if (input !== undefined && input.length > 0) stdin.write(input)
   stdin.end()
-}
-
-/**
- * Passes output to `sink` up to the sentinel.
- * @returns the text after the sentinel on its line, or undefined if the stream ended without a sentinel
- */
-async function readToSentinel(
-  ahead: Buffer,
-  stream: Readable,
-  scanner: SentinelScanner,
-  sink: CommandIo['onStdout'],
-): Promise<string | undefined> {
-  const take = async (chunk: Buffer) => {
-    const { output, line } = scanner.push(chunk)
-    if (output.length > 0) await sink(output)
-    return line
-  }
-  try {
-    const line = await take(ahead)
-    if (line !== undefined) return line
-    // By default, leaving the loop would create an AbortError for every command.
-    for await (const chunk of stream.iterator({ destroyOnReturn: false })) {
-      const line = await take(chunk as Buffer)
-      if (line !== undefined) return line
-    }
-  } catch {
-    // The connection broke; `ended` contains the reason.
-  } finally {
-    // Unread output after the sentinel would block the other stream.
-    stream.destroy()
-  }
-  const rest = scanner.rest()
-  if (rest.length > 0) await sink(rest)
-  return undefined
-}
-
-/** Reads single lines from a stream and leaves the rest of the stream unread. */
-export class LineReader {
-  private readonly stream: Readable
-  private ahead: Buffer = Buffer.alloc(0)
-
-  constructor(stream: Readable) {
-    this.stream = stream
-  }
-
-  /** Returns undefined if the stream ends first or the line is too long. */
-  async next(): Promise<string | undefined> {
-    for (;;) {
-      const end = this.ahead.indexOf('\n')
-      if (end !== -1) {
-        const line = this.ahead.toString('latin1', 0, end)
-        this.ahead = this.ahead.subarray(end + 1)
-        return line
-      }
-      if (this.ahead.length > 256) return undefined
-      const chunk = this.stream.read() as Buffer | null
-      if (chunk !== null) this.ahead = Buffer.concat([this.ahead, chunk])
-      else if (this.stream.readableEnded || this.stream.destroyed) return undefined
-      else await untilAny(this.stream, ['readable', 'end', 'close'])
-    }
-  }
-
-  rest(): Buffer {
-    return this.ahead
-  }
 }

@@ -15,13 +15,13 @@ import {
 } from '../drivers/driver.ts'
 import { type Resource, usedUpBy } from '../drivers/exhausted.ts'
 import { runToCompletion } from './kill.ts'
+import { LineReader } from './line-reader.ts'
 import { type ShellCommand, startedLine, terminalScriptFor } from './script.ts'
 import {
   type CommandExit,
   describeStart,
   diagnoseShell,
   findUsedUp,
-  LineReader,
   type Slot,
   startQuietly,
 } from './slot.ts'
@@ -93,7 +93,7 @@ async function connect(
     lines.next().then(() => true),
   )
   if (!isEchoed) close()
-  const rest = lines.rest()
+  const rest = lines.takeRest()
   if (rest.length > 0) stdout.unshift(rest)
   return {
     pid: Number(pid),
