@@ -9,7 +9,14 @@ import { Problem, unavailable } from '../../shared/platform/problem.ts'
 import type { StartExec } from '../../shared/rpc/calls.ts'
 import type { Wire } from '../rpc/call.ts'
 import { ExecElsewhere } from '../rpc/problem.ts'
-import { type EnteredSandbox, enter, environmentOf, exhausted, openSlotIn } from '../sandbox/enter.ts'
+import {
+  type EnteredSandbox,
+  enter,
+  environmentOf,
+  exhausted,
+  giveBackSlot,
+  openSlotIn,
+} from '../sandbox/enter.ts'
 import { type Secrets, secretsFor } from '../secrets/index.ts'
 import { buildPatterns, type SecretPatterns } from '../secrets/patterns.ts'
 import type { ShellCommand } from '../shell/script.ts'
@@ -147,7 +154,11 @@ async function run(
       command.finish(await describeExit(worker, command, end, processes()), isCut)
     })
     const used = slot
-    if (used) void command.ended.then(() => giveBack(worker, command, used))
+    if (!used) return
+    void command.ended.then(() => {
+      if (command.exitedUndisturbed) void giveBackSlot(worker, command.facts.sandboxId, used)
+      else used.closeSoon()
+    })
   } catch (error) {
     // A client that is already attached receives `lost`, and may retry the command, which has not run.
     slot?.close()
@@ -157,16 +168,6 @@ async function run(
     command.finish(withoutExitCode('lost', 'it could not be started'))
     throw error
   }
-}
-
-/**
- * Lets later commands use a command's slot. A slot is not used again if its command was signaled or reported as
- * lost, because another process may still kill everything in the slot's session.
- */
-async function giveBack(worker: ExecContext, command: Command, slot: Slot): Promise<void> {
-  const { sandboxId } = command.facts
-  if (!command.exitedUndisturbed || !worker.slotOwner.owns(sandboxId)) slot.closeSoon()
-  else if (await slot.canRunAgain()) worker.slots.giveBack(sandboxId, slot)
 }
 
 async function awaitStart<T extends ReturnType<typeof runInSlot>>(running: T): Promise<T> {

@@ -18,7 +18,7 @@ import type { CommandExit, CommandIo, Slot } from '../shell/slot.ts'
 import type { SlotPool } from '../shell/slot-pool.ts'
 
 export interface SandboxContext extends PodsContext {
-  slots: Pick<SlotPool, 'adopt' | 'take'>
+  slots: Pick<SlotPool, 'adopt' | 'take' | 'giveBack'>
   opener: Opener
 }
 
@@ -84,12 +84,13 @@ export async function runInside(
   { timeoutMs, signal }: { timeoutMs: number; signal: AbortSignal },
 ): Promise<CommandExit | { kind: 'timed_out' | 'cancelled' }> {
   const slot = await openSlotIn(worker, sandbox)
+  let hasExited = false
   try {
     // If the API has reported this RPC as lost, it has disconnected. Reading that aborts `signal` before
     // anything is run.
     await readPendingInput()
     if (signal.aborted) return { kind: 'cancelled' }
-    const ended = slot.run(command, io)
+    const ended = slot.run(command, io, { keepOpen: true })
     const endedOrCancelled = untilAborted(signal, ended).catch((error) => {
       if (!signal.aborted) throw error
       return { kind: 'cancelled' } as const
@@ -98,9 +99,11 @@ export async function runInside(
     if (end.kind === 'timed_out' || end.kind === 'cancelled')
       await killGroup(worker.driver, slot.processes, ended)
     if (end.kind === 'lost' && end.usedUp) throw exhausted(end.usedUp)
+    hasExited = end.kind === 'exited'
     return end
   } finally {
-    slot.close()
+    if (hasExited) void giveBackSlot(worker, sandbox.id, slot)
+    else slot.close()
   }
 }
 
@@ -110,6 +113,19 @@ export const openSlotIn = (worker: SandboxContext, sandbox: SandboxRow): Promise
 export async function takeSlot(worker: SandboxContext, sandbox: SandboxRow): Promise<Slot> {
   const { slot } = await worker.slots.take(sandbox.id, podOf(sandbox))
   return await beginUse(worker, sandbox, slot)
+}
+
+/**
+ * Lets later commands use a slot whose command has exited. Nothing may still kill the processes of the slot's
+ * session.
+ */
+export async function giveBackSlot(
+  worker: Pick<SandboxContext, 'slotOwner' | 'slots'>,
+  sandboxId: string,
+  slot: Slot,
+): Promise<void> {
+  if (!worker.slotOwner.owns(sandboxId)) slot.closeSoon()
+  else if (await slot.canRunAgain()) worker.slots.giveBack(sandboxId, slot)
 }
 
 /**
