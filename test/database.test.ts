@@ -76,6 +76,20 @@ describe('failed transactions', () => {
     await expect(ended).rejects.toMatchObject({ code: '22012' })
   })
 
+  test('a transaction fails and changes nothing if a statement that it did not await fails', async () => {
+    await db.query('create table unawaited (number integer)')
+    const ended = db.transaction(async (queries) => {
+      await queries.query('insert into unawaited values (1)')
+      queries.query('select 1 / 0').catch(() => {})
+    })
+    await expect(ended).rejects.toMatchObject({ code: '22012' })
+    expect(await db.query('select from unawaited')).toEqual([])
+    await db.transaction(async (queries) => {
+      queries.query('insert into unawaited values (2)').catch(() => {})
+    })
+    expect(await db.query('select number from unawaited')).toEqual([{ number: 2 }])
+  })
+
   test('a connection to a demoted primary is closed, and the next transaction succeeds', async () => {
     const one = openDatabase(inject('services').postgres.url, { connections: 1 })
     const write = () => one.transaction((queries) => queries.query('create temporary table written ()'))

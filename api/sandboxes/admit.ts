@@ -73,12 +73,17 @@ export async function admit(
   { idempotencyKey, reuse = false }: AdmitOptions,
 ): Promise<Admission> {
   return db.share(accountId).transaction(async (transaction) => {
+    const claim = async () =>
+      settings.pools.has(image) ? await claimWarmPod(transaction, { image, seconds: maxSeconds }) : undefined
+    // A pod claimed for a request that exceeds a quota returns to the pool, because the transaction fails.
+    const needsPod = !reuse && idempotencyKey === undefined
     // PostgreSQL runs these statements in this order.
-    const [account, remembered, active, usage] = await Promise.all([
+    const [account, remembered, active, usage, claimed] = await Promise.all([
       lockAccount(transaction, accountId),
       findRemembered(transaction, accountId, idempotencyKey),
       findActive(transaction, accountId),
       readUsage(transaction, accountId),
+      needsPod ? claim() : undefined,
     ])
     const { concurrentLimit, hoursLimit } = quotasOf(account, settings)
     if (remembered) return replay(remembered, body, settings)
@@ -99,9 +104,7 @@ export async function admit(
     const { now } = usage
     const endsAt = new Date(now.getTime() + seconds * 1000)
     const maxEndsAt = new Date(now.getTime() + maxSeconds * 1000)
-    const warm = settings.pools.has(image)
-      ? await claimWarmPod(transaction, { image, at: now, until: maxEndsAt })
-      : undefined
+    const warm = needsPod ? claimed : await claim()
     const id = warm ? newSandboxIdLike(warm.name) : newSandboxId()
     const inserted = insertSandbox(transaction, {
       id,
@@ -123,7 +126,8 @@ export async function admit(
       const hash = hashOfRequest(body, settings.rpcKeys)
       return rememberIdempotencyKey(transaction, { accountId, key, hash, sandboxId: id, at: now })
     }
-    await Promise.all([inserted, idempotencyKey && remember(idempotencyKey)])
+    // Not awaited, so that they are sent together with the commit. If they fail, the transaction rejects.
+    Promise.all([inserted, idempotencyKey && remember(idempotencyKey)]).catch(() => {})
     return {
       sandboxId: id,
       replayed: false,

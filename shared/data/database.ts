@@ -17,6 +17,7 @@ export interface Queries {
 }
 
 export interface Transactions extends Queries {
+  /** Runs a transaction. Statements that `work` has not awaited are sent together with the commit. */
   transaction<T>(work: (queries: Queries) => Promise<T>): Promise<T>
 }
 
@@ -111,6 +112,8 @@ async function transact<T>(
     await tracked(client.query('begin'))
     const result = await work(queriesOf(builder, (query) => tracked(client.query(query))))
     await tracked(client.query('commit'))
+    // After a failed statement, PostgreSQL rolls back instead, and reports no error.
+    if (failure !== undefined) throw failure
     return result
   } catch (error) {
     // Reports only the first error. On an unusable connection, the rollback would wait for the unfinished

@@ -5,7 +5,7 @@
 import { sql } from 'kysely'
 import type { Queries } from './database.ts'
 import type { WarmPodRow } from './entities.ts'
-import { now } from './sql.ts'
+import { now, nowOnce } from './sql.ts'
 import { first, hasRow, only, rows } from './statement.ts'
 
 export type { WarmPodRow }
@@ -56,12 +56,12 @@ const remove = hasRow<{ name: string }>()('remove warm pod', (db, { name }) =>
 export const removeWarmPod = (db: Queries, name: string) => remove(db, { name })
 
 /**
- * Claims the oldest ready warm pod whose deadline is not before the sandbox's expiry. Skips rows locked by
- * concurrent claims.
+ * Claims the oldest ready warm pod that may run for at least `seconds`. Skips rows locked by concurrent
+ * claims.
  */
-export const claimWarmPod = first<{ image: string; at: Date; until: Date }>()(
+export const claimWarmPod = first<{ image: string; seconds: number }>()(
   'claim warm pod',
-  (db, { image, at, until }) =>
+  (db, { image, seconds }) =>
     db
       .deleteFrom('warm_pod')
       .where('name', '=', (db) =>
@@ -70,12 +70,8 @@ export const claimWarmPod = first<{ image: string; at: Date; until: Date }>()(
           .select('name')
           .where('image', '=', image)
           .where('ready_at', 'is not', null)
-          .where(
-            'born_at',
-            '>',
-            sql<Date>`${at}::timestamptz - ${sql.lit(warmPodMs)} * interval '1 millisecond'`,
-          )
-          .where('ends_at', '>=', until)
+          .where('born_at', '>', sql<Date>`${nowOnce} - ${sql.lit(warmPodMs)} * interval '1 millisecond'`)
+          .where('ends_at', '>=', sql<Date>`${nowOnce} + ${seconds}::double precision * interval '1 second'`)
           .orderBy('born_at')
           .limit(sql.lit(1))
           .forUpdate()
