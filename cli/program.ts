@@ -104,9 +104,18 @@ function createProgram(run: Run, args: string[] = []): Command {
       assertUtf8(args)
     })
   addCommonOptions(program)
-  addCommands(program, commands, run)
+  addCommands(program, namedBy(args), run)
   return program
 }
+
+/** Returns only the command that the arguments begin with, if any, because creating all takes 4 ms. */
+function namedBy([word]: string[]): Branch {
+  const named = Object.entries(commands).filter(([name, entry]) => isNamed(word, name, entry))
+  return named.length > 0 ? Object.fromEntries(named) : commands
+}
+
+const isNamed = (word: string | undefined, name: string, entry: Entry): boolean =>
+  word === name || ('aliases' in entry && entry.aliases?.includes(word!) === true)
 
 /** Rejects arguments that are not UTF-8. Node silently replaces their invalid bytes with U+FFFD. */
 function assertUtf8(args: string[]): void {
@@ -127,10 +136,8 @@ Settings are read from flags, the profile of --profile, SANDLOT_URL, SANDLOT_API
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 credentials, 5 ambiguous or conflicting, 6 quota,
   7 rate limit, 8 network or server error, 9 incomplete, 130 interrupted; see \`sandlot help exit-codes\`.`
 
-const isCommand = (name: string): boolean =>
-  Object.entries(commands).some(
-    ([each, entry]) => each === name || ('aliases' in entry && entry.aliases?.includes(name)),
-  )
+const isCommand = (word: string): boolean =>
+  Object.entries(commands).some(([name, entry]) => isNamed(word, name, entry))
 
 /**
  * Returns a help topic, or undefined if `name` is a command or an option.
