@@ -54,7 +54,7 @@ async function bundle(outdir) {
       // client uses node:http instead.
       fetch: 'undefined',
     },
-    plugins: [withoutUnused, withProgram, plainBuiltins],
+    plugins: [withoutUnused, withProgram, withLazyStringWidth, plainBuiltins],
     banner: { js: requireBuiltin },
     metafile: true,
     write: false,
@@ -85,6 +85,14 @@ const withoutUnused = {
       return isUnused ? { path, namespace: 'unused' } : undefined
     })
     onLoad({ filter: /.*/, namespace: 'unused' }, () => ({ contents: 'export default undefined' }))
+  },
+}
+
+const withLazyStringWidth = {
+  name: 'with-lazy-string-width',
+  setup({ onResolve }) {
+    const path = join(root, 'scripts', 'string-width.mjs')
+    onResolve({ filter: /^string-width$/ }, ({ importer }) => (importer === path ? undefined : { path }))
   },
 }
 

@@ -11,6 +11,7 @@ import {
 } from '../../../cli/core/printable.ts'
 import { ScreenModes } from '../../../cli/exec/screen-modes.ts'
 import { oneLine, printedLine, wrap } from '../../../cli/ui/text.ts'
+import { isNarrow } from '../../../scripts/string-width.mjs'
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: matches control characters
 const controls = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/
@@ -197,4 +198,19 @@ test("a program's terminal modes are tracked correctly, however its output is ch
       expect(modes.resetSequence).toBe('\u001b[?1006l\u001b>\u001b[?25h\u001b[?1049l\u001b[m')
     }),
   )
+})
+
+test('text that the client measures without string-width has the same width there', () => {
+  const narrow = Array.from({ length: 0x3000 }, (_, code) => String.fromCodePoint(code)).filter((character) =>
+    isNarrow.test(character),
+  )
+  expect(narrow.length).toBeGreaterThan(400)
+  fc.assert(
+    fc.property(fc.string({ unit: fc.constantFrom(...narrow) }), (text) => {
+      expect(stringWidth(text)).toBe(text.length)
+    }),
+  )
+  for (const character of narrow) expect([character, stringWidth(character)]).toEqual([character, 1])
+  for (const text of ['\t', '\u00ad', 'e\u0301', '語', '✓\ufe0f', '👍'])
+    expect(isNarrow.test(text)).toBe(false)
 })
