@@ -160,7 +160,7 @@ export const exec: Part = {
       verdicts: judge(ways, one),
       notes: [
         `kubectl: ${version}.`,
-        'A slot is a shell that waits in the pod for one command. Clients pause between commands, and the next slot is opened during the pause.',
+        'A slot is an open shell in the pod. Clients pause between commands, so that every command finds one, unless it was killed before.',
         `With 20 in flight, one command runs in each of ${sandboxes} sandboxes, started simultaneously.`,
         `Commands that found a slot although their row says cold, or the reverse, are left out: ${leftOut}.`,
       ],
