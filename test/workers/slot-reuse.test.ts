@@ -73,6 +73,16 @@ describeInSandboxes('a slot whose command has ended', (open) => {
     other.close()
   })
 
+  test('does not name the process of an earlier command if it dies before the next command', async () => {
+    const slot = await openSlot(sandboxes.driver, pod)
+    expect(await runScript(slot, 'true')).toMatchObject({ again: true })
+    expect(slot.processes.command).toBeGreaterThan(0)
+    await sandboxes.driver.endProcesses(pod)
+    await slot.closed
+    expect(await runScript(slot, 'true')).toMatchObject({ again: false })
+    expect(slot.processes.command).toBeUndefined()
+  })
+
   test('is used for the next command if it is given back', async () => {
     let starts = 0
     const start: Driver['start'] = (...args) => {

@@ -60,6 +60,11 @@ interface SandboxSlots {
   timer: NodeJS.Timeout
 }
 
+function recent(times: number[]): number[] {
+  const oldest = performance.now() - burstMs
+  return times.filter((at) => at > oldest)
+}
+
 export class SlotPool {
   private readonly options: Required<SlotPoolOptions>
   private readonly bySandbox = new Map<string, SandboxSlots>()
@@ -204,7 +209,7 @@ export class SlotPool {
     void slot.closed.then(() => {
       this.remove(slot)
       if (!slots.taken.delete(slot)) return
-      slots.usedUpAt.push(performance.now())
+      slots.usedUpAt = [...recent(slots.usedUpAt), performance.now()]
       this.fillLater(slots)
     })
   }
@@ -221,10 +226,8 @@ export class SlotPool {
   }
 
   private isShort(slots: SandboxSlots): boolean {
-    const oldest = performance.now() - burstMs
-    slots.usedUpAt = slots.usedUpAt.filter((at) => at > oldest)
     const { idle, opening, queued, usedUpAt } = slots
-    return idle.size + opening.size + queued < Math.min(1 + usedUpAt.length, maxPerSandbox)
+    return idle.size + opening.size + queued < Math.min(1 + recent(usedUpAt).length, maxPerSandbox)
   }
 
   /** Opens a sandbox's missing slots. If this fails, the next command retries it and reports any error. */

@@ -203,6 +203,7 @@ export class Slot {
     { keepOpen = false }: { keepOpen?: boolean } = {},
   ): Promise<CommandExit> {
     const sentinel = randomBytes(16).toString('hex')
+    this.commandPid = undefined
     this.process.stdin.write(messageFor(scriptFor(command, sentinel)))
     const { noStdin = false } = command
     // Passing on `command` would keep a large one in memory while it runs.
