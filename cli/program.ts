@@ -109,13 +109,15 @@ function createProgram(run: Run, args: string[] = []): Command {
 }
 
 /** Returns only the command that the arguments begin with, if any, because creating all takes 4 ms. */
-function namedBy([word]: string[]): Branch {
-  const named = Object.entries(commands).filter(([name, entry]) => isNamed(word, name, entry))
+function namedBy([word = '']: string[]): Branch {
+  const named = findNamed(word)
   return named.length > 0 ? Object.fromEntries(named) : commands
 }
 
-const isNamed = (word: string | undefined, name: string, entry: Entry): boolean =>
-  word === name || ('aliases' in entry && entry.aliases?.includes(word!) === true)
+const findNamed = (word: string) =>
+  Object.entries(commands).filter(([name, entry]) => [name, ...aliasesOf(entry)].includes(word))
+
+const aliasesOf = (entry: Entry): string[] => ('load' in entry ? (entry.aliases ?? []) : [])
 
 /** Rejects arguments that are not UTF-8. Node silently replaces their invalid bytes with U+FFFD. */
 function assertUtf8(args: string[]): void {
@@ -136,15 +138,12 @@ Settings are read from flags, the profile of --profile, SANDLOT_URL, SANDLOT_API
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 credentials, 5 ambiguous or conflicting, 6 quota,
   7 rate limit, 8 network or server error, 9 incomplete, 130 interrupted; see \`sandlot help exit-codes\`.`
 
-const isCommand = (word: string): boolean =>
-  Object.entries(commands).some(([name, entry]) => isNamed(word, name, entry))
-
 /**
  * Returns a help topic, or undefined if `name` is a command or an option.
  * @throws {CliError} `usage` for an unknown name
  */
 async function readTopic(name: string): Promise<string | undefined> {
-  if (isCommand(name) || name.startsWith('-')) return undefined
+  if (findNamed(name).length > 0 || name.startsWith('-')) return undefined
   const { topics } = await import('./core/topics.ts')
   if (Object.hasOwn(topics, name)) return topics[name]!()
   throw new CliError('usage', `No help topic or command is named ${JSON.stringify(name)}.`, {
@@ -157,8 +156,8 @@ async function readTopic(name: string): Promise<string | undefined> {
  */
 function addCommands(parent: Command, branch: Branch, run: Run): void {
   for (const [name, entry] of Object.entries(branch)) {
-    const { hidden = false, aliases = [] } = 'load' in entry ? entry : {}
-    const command = parent.command(name, { hidden }).description(entry.summary).aliases(aliases)
+    const hidden = 'load' in entry && entry.hidden === true
+    const command = parent.command(name, { hidden }).description(entry.summary).aliases(aliasesOf(entry))
     run.entries.set(command, entry)
   }
   parent.hook('preSubcommand', async (_, command) => {

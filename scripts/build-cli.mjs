@@ -88,6 +88,7 @@ const withoutUnused = {
   },
 }
 
+/** Replaces `string-width` with string-width.mjs, which loads it on demand. */
 const withLazyStringWidth = {
   name: 'with-lazy-string-width',
   setup({ onResolve }) {

@@ -5,12 +5,13 @@
 import { stripVTControlCharacters } from 'node:util'
 
 /** Matches text whose characters all take one column and never combine with each other. */
-export const isNarrow = /^[ -~¡-¬®-ſ‐-‧‹›←-↓─-▟❯]*$/
+export const narrowText = /^[ -~¡-¬®-ſ‐-‧‹›←-↓─-▟❯]*$/
 
 export default function stringWidth(input, options) {
   if (typeof input === 'string' && options === undefined) {
     const text = stripVTControlCharacters(input)
-    if (isNarrow.test(text)) return text.length
+    if (narrowText.test(text)) return text.length
   }
+  // In the bundle, the package is evaluated by the first call of `require`.
   return require('string-width').default(input, options)
 }

@@ -75,15 +75,16 @@ export async function admit(
   return db.share(accountId).transaction(async (transaction) => {
     const claim = async () =>
       settings.pools.has(image) ? await claimWarmPod(transaction, { image, seconds: maxSeconds }) : undefined
-    // A pod claimed for a request that exceeds a quota returns to the pool, because the transaction fails.
-    const needsPod = !reuse && idempotencyKey === undefined
+    // Such a request never returns an existing sandbox, so its pod is claimed together with the checks. If the
+    // request exceeds a quota, the transaction fails, and the pod stays in the pool.
+    const isAlwaysNew = !reuse && idempotencyKey === undefined
     // PostgreSQL runs these statements in this order.
     const [account, remembered, active, usage, claimed] = await Promise.all([
       lockAccount(transaction, accountId),
       findRemembered(transaction, accountId, idempotencyKey),
       findActive(transaction, accountId),
       readUsage(transaction, accountId),
-      needsPod ? claim() : undefined,
+      isAlwaysNew ? claim() : undefined,
     ])
     const { concurrentLimit, hoursLimit } = quotasOf(account, settings)
     if (remembered) return replay(remembered, body, settings)
@@ -104,7 +105,7 @@ export async function admit(
     const { now } = usage
     const endsAt = new Date(now.getTime() + seconds * 1000)
     const maxEndsAt = new Date(now.getTime() + maxSeconds * 1000)
-    const warm = needsPod ? claimed : await claim()
+    const warm = isAlwaysNew ? claimed : await claim()
     const id = warm ? newSandboxIdLike(warm.name) : newSandboxId()
     const inserted = insertSandbox(transaction, {
       id,

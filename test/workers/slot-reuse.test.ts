@@ -18,7 +18,7 @@ describeInSandboxes('a slot whose command has ended', (open) => {
   afterAll(() => sandboxes?.close())
   afterEach(() => sandboxes.driver.endProcesses(pod))
 
-  /** Runs a shell script, and returns what it printed and whether the slot can run another command. */
+  /** Runs a shell script, and returns its output and whether the slot can run another command. */
   const runScript = async (slot: Slot, script: string) => {
     const taken = { stdout: '', stderr: '' }
     const end = await slot.run(
@@ -58,17 +58,17 @@ describeInSandboxes('a slot whose command has ended', (open) => {
     await slot.closed
   })
 
-  test('runs other commands beside processes of an earlier command and of other slots', async () => {
+  test('runs other commands alongside processes of an earlier command and of other slots', async () => {
     const [server, slot, other] = [
       await openSlot(sandboxes.driver, pod),
       await openSlot(sandboxes.driver, pod),
       await openSlot(sandboxes.driver, pod),
     ]
     await runScript(server, 'setsid sleep 60 >/dev/null 2>&1 &')
-    const beside = runScript(other, 'for i in 1 2 3; do sleep 0.5; done')
+    const alongside = runScript(other, 'for i in 1 2 3; do sleep 0.5; done')
     for (let count = 0; count < 3; count++)
       expect(await runScript(slot, 'sleep 0.2')).toMatchObject({ code: 0, again: true })
-    expect(await beside).toMatchObject({ code: 0, again: true })
+    expect(await alongside).toMatchObject({ code: 0, again: true })
     slot.close()
     other.close()
   })

@@ -102,8 +102,8 @@ export class Command {
     return this.ending === undefined
   }
 
-  /** Whether the command exited by itself, PostgreSQL has its exit status, and no signal may still reach it. */
-  get exitedUndisturbed(): boolean {
+  /** Whether the command exited, its exit status is stored, and no signal was sent that may arrive later. */
+  get exitedUnsignaled(): boolean {
     return this.recorded?.status === 'exited' && !this.isSignaled
   }
 

@@ -156,7 +156,7 @@ async function run(
     const used = slot
     if (!used) return
     void command.ended.then(() => {
-      if (command.exitedUndisturbed) void giveBackSlot(worker, command.facts.sandboxId, used)
+      if (command.exitedUnsignaled) void giveBackSlot(worker, command.facts.sandboxId, used)
       else used.closeSoon()
     })
   } catch (error) {

@@ -116,8 +116,8 @@ export async function takeSlot(worker: SandboxContext, sandbox: SandboxRow): Pro
 }
 
 /**
- * Lets later commands use a slot whose command has exited. Nothing may still kill the processes of the slot's
- * session.
+ * Lets later commands use a slot whose command has exited. Must not be called if a signal might still reach the
+ * slot's processes, because it could hit the next command.
  */
 export async function giveBackSlot(
   worker: Pick<SandboxContext, 'slotOwner' | 'slots'>,

@@ -53,14 +53,16 @@ const clusterVariables = [
  *
  * `finish SENTINEL` prints the sentinel on both streams, and the exit status of the previous command on stdout.
  *
- * `find_left` tests whether the command has left a process that might still write to the shell's output (0) or
- * not (1). It ignores the processes that existed before, whose paths are in `sandlot_before`, and the sessions
- * that these and the shells of new slots lead. The shells of slots have the same parent, which adopts no
- * orphans. If a process ends during the test, it might have started another, and the result is unknown (2).
+ * `note_processes` stores the paths of all processes in `sandlot_before`.
  *
- * `await_next` returns if the shell can run another command, after it has printed its pid on stderr. Otherwise, it
- * prints `-` on both streams and waits to be closed, because Kubernetes drops output in transit when a process
- * exits.
+ * `find_left` tests whether the command has left a process that might still write to the shell's output. It
+ * ignores the processes in `sandlot_before`, and the sessions that these and the shells of new slots lead. The
+ * shells of slots have the same parent, which adopts no orphans. Returns 0 if it has found a process, 1 if not,
+ * and 2 if a process that might have started another ended during the test.
+ *
+ * `await_next` returns if the shell can run another command, after it has printed its pid on stderr. Otherwise,
+ * it prints `-` on both streams and waits to be closed, because Kubernetes drops output in transit when a
+ * process exits.
  */
 const functions = `find_pid() {
   sandlot=
@@ -100,6 +102,7 @@ read_stat() {
   [ "$sandlot_session" ]
 }
 is_slot() { [ "$sandlot_parent" = "$PPID" ] && [ "$PPID" != 1 ]; }
+note_processes() { set -- /proc/[0-9]*; sandlot_before=" $* "; }
 find_left() {
   case $sandlot_before in *" /proc/$$ "*) ;; *) return 0;; esac
   for sandlot in /proc/[0-9]*; do
@@ -200,7 +203,7 @@ export const startedLine = /^([1-9]\d{0,9})?( \/)?( !)?\r?$/
 export function scriptFor(command: ShellCommand, sentinel: string): Buffer {
   const { noStdin } = command
   const parts = [
-    ...(noStdin ? ['set -- /proc/[0-9]*', 'sandlot_before=" $* "'] : []),
+    ...(noStdin ? ['note_processes'] : []),
     `( find_pid; ${begin(command, `${sentinel} `)}; ${becomeCommand(command).join('; ')} ) ${noStdin ? '</dev/null ' : ''}2>&9 9>&-`,
     `finish ${sentinel}`,
     // A command with stdin and megabytes of slowly read output may be `lost`, because the shell exits at the

@@ -122,7 +122,6 @@ export class SlotPool {
   }
 
   prepare(sandboxId: string, pod: PodName): void {
-    if (!this.options.driver.startsSlowly) return
     const slots = this.slotsOf(sandboxId, pod)
     slots.timer.refresh()
     this.fill(slots)

@@ -11,7 +11,7 @@ import {
 } from '../../../cli/core/printable.ts'
 import { ScreenModes } from '../../../cli/exec/screen-modes.ts'
 import { oneLine, printedLine, wrap } from '../../../cli/ui/text.ts'
-import { isNarrow } from '../../../scripts/string-width.mjs'
+import { narrowText } from '../../../scripts/string-width.mjs'
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: matches control characters
 const controls = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/
@@ -202,7 +202,7 @@ test("a program's terminal modes are tracked correctly, however its output is ch
 
 test('text that the client measures without string-width has the same width there', () => {
   const narrow = Array.from({ length: 0x3000 }, (_, code) => String.fromCodePoint(code)).filter((character) =>
-    isNarrow.test(character),
+    narrowText.test(character),
   )
   expect(narrow.length).toBeGreaterThan(400)
   fc.assert(
@@ -212,5 +212,5 @@ test('text that the client measures without string-width has the same width ther
   )
   for (const character of narrow) expect([character, stringWidth(character)]).toEqual([character, 1])
   for (const text of ['\t', '\u00ad', 'e\u0301', '語', '✓\ufe0f', '👍'])
-    expect(isNarrow.test(text)).toBe(false)
+    expect(narrowText.test(text)).toBe(false)
 })
