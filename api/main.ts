@@ -2,6 +2,7 @@ import closeWithGrace from 'close-with-grace'
 import { openContext } from '../shared/platform/context.ts'
 import { readSettings, SettingsError } from '../shared/platform/settings.ts'
 import { exitWhenStalled } from '../shared/platform/stall.ts'
+import { collectStartupGarbage } from '../shared/platform/startup-garbage.ts'
 import { openApi } from './server.ts'
 
 const closeMs = 8_000
@@ -26,6 +27,7 @@ try {
   })
   await api.listen()
   exitWhenStalled(context.settings.stallSeconds, context.log)
+  collectStartupGarbage()
 } catch (error) {
   console.error(error instanceof Error ? error.message : error)
   process.exit(error instanceof SettingsError ? 2 : 1)

@@ -15,8 +15,8 @@ const streams = limits.streams
 /** The service's limit for a command. */
 const readersOfCommand = 8
 const batch = 5
-/** Garbage is collected after each change. */
-const restMs = 5_000
+/** V8 returns unused memory to the system several seconds after a change. */
+const restMs = 15_000
 /** Idle processes keep allocating, and V8 may not collect garbage for minutes. */
 const idleMs = 300_000
 

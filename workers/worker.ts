@@ -10,6 +10,7 @@ import { connectRedis } from '../shared/platform/redis.ts'
 import { makeOpener } from '../shared/platform/seal.ts'
 import type { Settings } from '../shared/platform/settings.ts'
 import { exitWhenStalled } from '../shared/platform/stall.ts'
+import { collectStartupGarbage } from '../shared/platform/startup-garbage.ts'
 import { commonChecks, listen, openInternalServer } from '../shared/rpc/internal-server.ts'
 import { announceKeys } from '../shared/rpc/key-holders.ts'
 import { openDriver } from './drivers/open.ts'
@@ -69,6 +70,7 @@ export async function startWorker(settings: Settings, { reach = () => {} }: Work
   const { host } = settings.calls
   const announcement = await announce(worker, `https://${isIPv6(host) ? `[${host}]` : host}:${rpcPort}`)
   log.info({ worker_id: worker.id, driver: driver.kind }, 'working')
+  collectStartupGarbage()
 
   return {
     /** Drains the worker for at most `maxMs`, then stops it. Other workers complete the remaining work. */
