@@ -50,11 +50,8 @@ async function bundle(outdir) {
       'process.env.WS_NO_UTF_8_VALIDATE': '"1"',
       // Omits React's development checks.
       'process.env.NODE_ENV': '"production"',
-      // Lets Yoga decode its WebAssembly itself, because loading Node's fetch takes longer than loading Ink. The
-      // client uses node:http instead.
-      fetch: 'undefined',
     },
-    plugins: [withoutUnused, withProgram, withLazyStringWidth, plainBuiltins],
+    plugins: [withoutUnused, withProgram, withLazyStringWidth, withYogaBinary, plainBuiltins],
     banner: { js: requireBuiltin },
     metafile: true,
     write: false,
@@ -94,6 +91,23 @@ const withLazyStringWidth = {
   setup({ onResolve }) {
     const path = join(root, 'scripts', 'string-width.mjs')
     onResolve({ filter: /^string-width$/ }, ({ importer }) => (importer === path ? undefined : { path }))
+  },
+}
+
+/**
+ * Passes Yoga, the layout engine of Ink, its WebAssembly as a buffer. By itself, Yoga would load Node's fetch, or
+ * decode base64 in JavaScript, which takes 8 ms.
+ */
+const withYogaBinary = {
+  name: 'with-yoga-binary',
+  setup({ onLoad }) {
+    onLoad({ filter: /yoga-wasm-base64-esm\.js$/ }, async ({ path }) => {
+      const source = await readFile(path, 'utf8')
+      const [url, base64] = /data:application\/octet-stream;base64,([\w+/=]+)/.exec(source)
+      const wasmBinary = `Buffer.from("${base64}", "base64")`
+      const [before, after] = source.replace(url, '').split('loadYoga = loadYoga || {};')
+      return { contents: `${before}loadYoga = { wasmBinary: ${wasmBinary} };${after}` }
+    })
   },
 }
 

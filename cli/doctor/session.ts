@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { limits } from '../../shared/contract/limits.ts'
 import { shellLine } from '../../shared/contract/shell-words.ts'
 import type { Api, Reply } from '../core/api.ts'
@@ -13,7 +12,7 @@ const ttlSeconds = 120
 export async function checkSession({ check }: Checks, api: Api): Promise<void> {
   const creating = api.call('createSandbox', {
     body: { name: 'sandlot-doctor', ttl_seconds: ttlSeconds },
-    headers: { 'idempotency-key': randomUUID() },
+    headers: { 'idempotency-key': crypto.randomUUID() },
     timeoutMs: limits.createWaitMs + 30_000,
   })
   // After an interrupt, the session must be destroyed even if the create request is still open.
@@ -46,7 +45,7 @@ async function runTrue(api: Api, id: string): Promise<string> {
 }
 
 async function writeAndRead(api: Api, id: string): Promise<string> {
-  const [path, content] = ['.sandlot-doctor', `${randomUUID()}\n`]
+  const [path, content] = ['.sandlot-doctor', `${crypto.randomUUID()}\n`]
   await api.call('createFile', { params: { id }, body: { path, content } })
   const file = await api.call('viewFile', { params: { id }, query: { path } })
   if (file.content === content) return `${file.path} was written and read`

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import type { ExecRequest, execSignals } from '../../shared/contract/exec.ts'
 import type { OutputOffset } from '../../shared/contract/exec-events.ts'
 import { limits } from '../../shared/contract/limits.ts'
@@ -26,7 +25,7 @@ export function createRemote(api: Api, id: string) {
   // A request retried with the same idempotency key attaches to the same command.
   const execRequest = (body: ExecRequest, timeoutMs = startMs) => ({
     params: { id },
-    headers: { 'idempotency-key': randomUUID() },
+    headers: { 'idempotency-key': crypto.randomUUID() },
     body,
     timeoutMs,
   })

@@ -1,5 +1,4 @@
 /** Writes local files atomically, and opens pipes and devices. */
-import { randomUUID } from 'node:crypto'
 import {
   chmodSync,
   constants,
@@ -78,7 +77,7 @@ export class NewFile {
   constructor(target: string) {
     this.target = target
     // The name is unpredictable, and `wx` never writes to an existing file or link.
-    this.temporary = join(dirname(target), `.sandlot-${randomUUID()}.part`)
+    this.temporary = join(dirname(target), `.sandlot-${crypto.randomUUID()}.part`)
     this.release = onShutdown(async () => this.discard())
   }
 

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { ExecOutcome } from '../../shared/contract/exec.ts'
 import { addStory, CliError } from '../core/errors.ts'
@@ -20,7 +19,7 @@ export async function uploadArchive(
   archive: AsyncIterable<Buffer>,
   { setsRoot, skipped }: UnpackOptions,
 ): Promise<void> {
-  const temporary = `.sandlot-${randomUUID()}`
+  const temporary = `.sandlot-${crypto.randomUUID()}`
   const command = unpackCommand(place.path, temporary, setsRoot)
   const input = new Input(Readable.from(archive))
   const { ended, stderr } = await runCommand(place, command, { input })

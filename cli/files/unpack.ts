@@ -2,7 +2,6 @@
  * Unpacks an untrusted archive into a local folder, and never writes outside that folder. Names are latin1
  * strings, with one character per byte.
  */
-import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import {
   chmodSync,
@@ -198,7 +197,7 @@ class Target {
     if (path.length === 0) throw new Error('has the name of the folder itself but is not a folder')
     const folder = path.slice(0, -1)
     this.enter(folder, { mode: undefined })
-    this.temporary = [this.root, ...folder, `.sandlot-${randomUUID()}.part`].join('/')
+    this.temporary = [this.root, ...folder, `.sandlot-${crypto.randomUUID()}.part`].join('/')
     return bytesOf(this.temporary)
   }
 

@@ -1,6 +1,5 @@
 import { posix } from 'node:path'
 import { shellLine } from '../../shared/contract/shell-words.ts'
-import { changeByHand } from '../core/editor.ts'
 import { CliError } from '../core/errors.ts'
 import { attempt, showNotice } from './dialogs.ts'
 import { type Folder, newFolder, type Row, selectedRow } from './folder.ts'
@@ -85,6 +84,7 @@ export function editSelected(ui: Ui) {
   const { path } = row
   attempt(ui, async () => {
     assertUtf8(id, row)
+    const { changeByHand } = await import('../core/editor.ts')
     let isChanged = false
     await ui.handOver(async () => {
       isChanged = (await changeByHand({ api: ui.api, id, path, settings: ui.settings })) !== undefined

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { CliError } from '../core/errors.ts'
 import { readSeconds } from '../core/parse.ts'
@@ -67,7 +66,7 @@ function createSession({ api }: Ui, { name, image, ttl }: Record<string, string>
       image: image || undefined,
       ttl_seconds: ttl ? readSeconds(ttl, 'Lifetime') : undefined,
     },
-    headers: { 'idempotency-key': randomUUID(), prefer: 'respond-async' },
+    headers: { 'idempotency-key': crypto.randomUUID(), prefer: 'respond-async' },
   })
 }
 

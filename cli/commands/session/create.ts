@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { limits } from '../../../shared/contract/limits.ts'
 import { shellLine, shellWord } from '../../../shared/contract/shell-words.ts'
 import type { Reply, Request } from '../../core/api.ts'
@@ -112,7 +111,7 @@ function prepareCreate({ options, api, output }: Invocation<Options>): Creation 
   const body = readBody(options)
   const { name = '', ...rest } = body
   // The key makes it safe to retry a request whose response was lost.
-  const key = options.idempotencyKey ?? randomUUID()
+  const key = options.idempotencyKey ?? crypto.randomUUID()
   /** `unknown` means that a session might exist, but its id was not received. */
   let session: Reply<'createSandbox'> | 'unknown' | undefined
   async function request(async: boolean): Promise<Reply<'createSandbox'>> {
