@@ -95,7 +95,7 @@ const withLazyStringWidth = {
 }
 
 /**
- * Passes Yoga, the layout engine of Ink, its WebAssembly as a buffer. By itself, Yoga would load Node's fetch, or
+ * Passes Yoga, the layout engine of Ink, its WebAssembly as a buffer. On its own, Yoga would load Node's fetch, or
  * decode base64 in JavaScript, which takes 8 ms.
  */
 const withYogaBinary = {
