@@ -1,4 +1,5 @@
 /** Slots that run more than one command. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { pino } from 'pino'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { openMetrics } from '../../shared/platform/metrics.ts'
@@ -56,6 +57,21 @@ describeInSandboxes('a slot whose command has ended', (open) => {
     const slot = await openSlot(sandboxes.driver, pod)
     expect(await runScript(slot, script)).toMatchObject({ code: 0, again: false })
     await slot.closed
+  })
+
+  test('loses no output if an earlier command made the streams non-blocking', async ({ skip }) => {
+    const slot = await openSlot(sandboxes.driver, pod)
+    const unblock = 'dd if=/dev/null oflag=nonblock; dd if=/dev/null oflag=nonblock >&2'
+    const first = await runScript(slot, unblock)
+    if (first.code !== 0) skip('the dd of busybox cannot make a stream non-blocking')
+    expect(first).toMatchObject({ again: true })
+    const slow = await slot.run(
+      { argv: ['seq', '200000'], noStdin: true },
+      { onStdout: () => sleep(20), onStderr() {} },
+      { keepOpen: true },
+    )
+    expect(slow).toEqual({ kind: 'exited', code: 0 })
+    slot.close()
   })
 
   test('runs other commands alongside processes of an earlier command and of other slots', async () => {

@@ -53,6 +53,9 @@ const clusterVariables = [
  *
  * `finish SENTINEL` prints the sentinel on both streams, and the exit status of the previous command on stdout.
  *
+ * `reopen FD` opens one of the shell's streams again if the command has made it non-blocking. Otherwise, the
+ * shell and its next commands would lose what they write while the reader is slow. Returns 1 if it cannot.
+ *
  * `note_processes` stores the paths of all processes in `sandlot_before`.
  *
  * `find_left` tests whether the command has left a process that might still write to the shell's output. It
@@ -89,8 +92,19 @@ begin() {
   echo "$1$sandlot"
   unset ${clusterVariables}
 }
+is_blocking() {
+  sandlot_flags=4000
+  while read -r sandlot_line sandlot_flags; do
+    case $sandlot_line in flags:) break;; esac
+  done <"/proc/$$/fdinfo/$1"
+  case $sandlot_flags in *[4-7]???) return 1;; esac
+}
+reopen() { is_blocking "$1" || eval "true $1>/proc/self/fd/$1 && exec $1>/proc/self/fd/$1"; }
 finish() {
   sandlot=$?
+  sandlot_streams=blocking
+  reopen 1 || sandlot_streams=
+  reopen 9 || sandlot_streams=
   printf '\\036%s %s\\n' "$1" "$sandlot"
   printf '\\036%s\\n' "$1" >&9
 }
@@ -116,7 +130,7 @@ find_left() {
   return 1
 }
 await_next() {
-  for sandlot_try in 1 2 3 4 5; do
+  [ "$sandlot_streams" ] && for sandlot_try in 1 2 3 4 5; do
     find_left
     case $? in
       0) break;;
