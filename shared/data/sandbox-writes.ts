@@ -1,6 +1,6 @@
 /**
- * All statements that modify the `sandbox` table. Only workers change the pod state, and their changes have
- * no effect on a destroyed sandbox.
+ * All statements that modify the `sandbox` table. Only workers change the pod state, and a destroyed sandbox
+ * never becomes ready again.
  */
 import { type RawBuilder, sql } from 'kysely'
 import type { DestroyReason } from '../contract/sandboxes.ts'

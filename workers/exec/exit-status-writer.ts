@@ -1,8 +1,8 @@
 /**
  * Stores exit statuses in PostgreSQL before they are reported, and retries while PostgreSQL is unavailable.
  * A synchronous commit takes about 4 ms on a slow disk, so only the rows of commands with an Idempotency-Key
- * are committed synchronously (`rows.ts`). Because a PostgreSQL crash may lose the other statuses, the worker
- * reads each row again after a few seconds and restores a missing status.
+ * are committed synchronously (`shared/data/exec-writes.ts`). Because a PostgreSQL crash may lose the other
+ * statuses, the worker reads each row again after a few seconds and restores a missing status.
  * The worker never overwrites an exit status stored by the API, because the API has most likely reported that
  * status to the client.
  */

@@ -32,8 +32,11 @@ export class Commands {
   }
 
   remove(command: Command): void {
+    const { sandboxId } = command.facts
     this.byId.delete(command.id)
-    this.bySandbox.get(command.facts.sandboxId)?.delete(command)
+    const siblings = this.bySandbox.get(sandboxId)
+    siblings?.delete(command)
+    if (siblings?.size === 0) this.bySandbox.delete(sandboxId)
   }
 
   find(execId: string, accountId: string): Command | undefined {

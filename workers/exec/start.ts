@@ -70,7 +70,7 @@ async function startInside(
   const preparing = prepare()
   const { existing, ...secrets } = await (slot?.orClose(preparing) ?? preparing)
   if (existing) {
-    slot?.close()
+    if (slot) worker.slots.giveBack(sandbox.id, slot)
     return findExisting(worker, args, existing)
   }
   const input = takeInput(args, wire.held)

@@ -42,16 +42,7 @@ export class Launcher {
   }
 
   private open(): ChildProcess {
-    const nothing = openSync('/dev/null', 'r')
-    const child = fork(join(import.meta.dirname, 'launcher.mjs'), {
-      // It needs none of the worker's settings, which include secrets.
-      env: { PATH: searchPath },
-      execArgv: [],
-      // In a separate session, Ctrl-C ends only the worker.
-      detached: true,
-      stdio: ['ignore', 'ignore', 'ignore', 'ipc', ...maskInherited(nothing)],
-    })
-    closeSync(nothing)
+    const child = forkLauncher()
     child.unref()
     child.channel?.unref()
     child.on('message', ({ id, result, error }: { id: number; result?: unknown; error?: string }) =>
@@ -77,6 +68,22 @@ export class Launcher {
 }
 
 const unavailable = (message: string) => new DriverUnavailable(message)
+
+function forkLauncher(): ChildProcess {
+  const nothing = openSync('/dev/null', 'r')
+  try {
+    return fork(join(import.meta.dirname, 'launcher.mjs'), {
+      // It needs none of the worker's settings, which include secrets.
+      env: { PATH: searchPath },
+      execArgv: [],
+      // In a separate session, Ctrl-C ends only the worker.
+      detached: true,
+      stdio: ['ignore', 'ignore', 'ignore', 'ipc', ...maskInherited(nothing)],
+    })
+  } finally {
+    closeSync(nothing)
+  }
+}
 
 const O_CLOEXEC = 0o2000000
 /** The descriptor of the channel to the launcher. */
