@@ -1,4 +1,5 @@
 import type { ExecRequest } from '../../shared/contract/exec.ts'
+import { limits } from '../../shared/contract/limits.ts'
 import { shellLine, shellWord } from '../../shared/contract/shell-words.ts'
 import { addSessionOption, collect, defineCommand, type Invocation } from '../core/command.ts'
 import { CliError, exitCodes } from '../core/errors.ts'
@@ -127,10 +128,13 @@ async function runWithoutTerminal(
   const bytes = await input?.whole(inline.bytes, inline.ms)
   const stdin = bytes && decodeUtf8(bytes)
   const feeding = stdin === undefined ? input : undefined
-  const body = { ...request, stdin }
-  const streaming = { remote, request: body, input: feeding, note: output.note }
+  const streaming = { remote, request: { ...request, stdin }, input: feeding, note: output.note }
   if (!output.json) return finish(await runStreaming({ ...streaming, write: print }), output)
-  const result = feeding ? await remote.get((await runStreaming(streaming)).id) : await remote.run(body)
+  const { timeout_ms = limits.execTimeoutMs, grace_ms = limits.graceMs.default } = request
+  const body = { ...streaming.request, timeout_ms, grace_ms }
+  const result = feeding
+    ? await remote.get((await runStreaming({ ...streaming, request: body })).id)
+    : await remote.run(body)
   output.result(result, '')
   return exitCodeOf(result)
 }
@@ -194,7 +198,7 @@ async function leaveRunning(
   output.aside(
     `The command is running in the background. \`${line('logs', '-f')}\` follows its output, and \`${line('kill')}\` ends it.`,
   )
-  if (input) await sendInput(remote, result.id, input, output.note)
-  else await remote.endStdin(result.id, 0).catch(() => {})
+  if (!input) await remote.endStdin(result.id, 0).catch(() => {})
+  else await sendInput(remote, result.id, input, output.note).finally(() => input.close())
   return exitCodes.done
 }

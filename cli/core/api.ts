@@ -51,7 +51,20 @@ export type Api = ReturnType<typeof createApi>
 /** Timeout for an ordinary request, including its retries. */
 const requestTimeoutMs = 30_000
 /** Timeout for a file search, longer than the service's own limit of 30 s. */
-export const searchTimeoutMs = 45_000
+const searchTimeoutMs = 45_000
+/** Timeout for a change to files, longer than the service's own limit of 60 s. */
+const fileChangeTimeoutMs = 75_000
+const timeouts: Partial<Record<EndpointName, number>> = {
+  listFiles: searchTimeoutMs,
+  globFiles: searchTimeoutMs,
+  grepFiles: searchTimeoutMs,
+  watchFiles: searchTimeoutMs,
+  editFile: fileChangeTimeoutMs,
+  moveFile: fileChangeTimeoutMs,
+  removeFile: fileChangeTimeoutMs,
+  makeDirectory: fileChangeTimeoutMs,
+  changeFileMode: fileChangeTimeoutMs,
+}
 const slowMs = 3_000
 /** A rate-limited request fails immediately if the Retry-After of its response is longer than this limit. */
 const maxRetryAfterSeconds = 10
@@ -139,8 +152,9 @@ interface Call {
 
 async function prepare(name: EndpointName, given: RequestInput, settings: Settings): Promise<Call> {
   const route: Route = routes[name]
-  const { params, query = {}, timeoutMs = requestTimeoutMs } = given
+  const { params, query = {}, timeoutMs = timeouts[name] ?? requestTimeoutMs } = given
   const base = await settings.baseUrl()
+  assertSendable(given.headers)
   const headers = { ...(await headersFor(route, given, settings, base)), ...given.headers }
   const path = route.path.replace(/:(\w+)/g, (_, name: string) => encodeId(String(params?.[name])))
   const url = new URL(`${base}${path}`)
@@ -165,6 +179,17 @@ function bodyOf({ bytes, body: value }: RequestInput): Pick<Exchange, 'headers' 
   }
   const message = `The request is ${length} bytes long, which exceeds the limit of ${limits.bodyBytes} bytes.`
   throw new CliError('body_too_large', message, { hint: largeHint })
+}
+
+/** @throws {CliError} `usage` if a header that contains the user's input is not printable ASCII */
+function assertSendable(headers: Common['headers'] = {}): void {
+  const invalid = Object.entries(headers).find(([, value]) => !/^[\x20-\x7e]*$/.test(value))
+  if (invalid === undefined) return
+  const [name, value] = invalid
+  throw new CliError(
+    'usage',
+    `${JSON.stringify(value)} is not printable ASCII, so it cannot be sent as ${name}.`,
+  )
 }
 
 /** Percent-encodes an id. Rejects `.` and `..`, which the URL parser resolves even when percent-encoded. */
@@ -234,10 +259,11 @@ function tracing<T extends Answered, Outgoing extends Pick<Exchange, 'method' | 
 
 async function reportSlowReply<T>(
   waiting: Waiting | undefined,
-  { outgoing: { url, timeoutMs } }: Call,
+  { given, outgoing: { url, timeoutMs } }: Call,
   work: () => Promise<T>,
 ): Promise<T> {
-  if (waiting === undefined || timeoutMs > searchTimeoutMs) return await work()
+  // A request with its own timeout is expected to take long.
+  if (waiting === undefined || given.timeoutMs !== undefined) return await work()
   const text = `${url.origin} has not replied yet. Waiting up to ${timeoutMs / 1000} s.`
   const timer = setTimeout(() => waiting.aside(text), slowMs)
   try {

@@ -10,6 +10,7 @@ import type { Api } from './api.ts'
 import { addStory, CliError } from './errors.ts'
 import type { Output } from './output.ts'
 import type { Settings } from './settings.ts'
+import { onShutdown } from './shutdown.ts'
 import { unifiedDiff } from './unified-diff.ts'
 
 interface RemoteFile {
@@ -43,10 +44,12 @@ export async function changeByHand({ api, id, path, settings }: RemoteFile) {
   const folder = mkdtempSync(join(tmpdir(), 'sandlot-edit-'))
   const file = join(folder, basename(path) || 'file')
   let keep = false
+  const remove = () => rmSync(folder, { recursive: true, force: true })
   try {
     writeFileSync(file, before, { mode: 0o600 })
     const editor = spawn('/bin/sh', ['-c', `${settings.editor()} "$1"`, 'sh', file], { stdio: 'inherit' })
-    const [code, signal] = await once(editor, 'close')
+    const unregister = onShutdown(async () => remove())
+    const [code, signal] = await once(editor, 'close').finally(unregister)
     if (code !== 0)
       throw new CliError(
         'failed',
@@ -64,7 +67,7 @@ export async function changeByHand({ api, id, path, settings }: RemoteFile) {
     }
     return { before, after }
   } finally {
-    if (!keep) rmSync(folder, { recursive: true, force: true })
+    if (!keep) remove()
   }
 }
 

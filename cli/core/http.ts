@@ -86,7 +86,8 @@ export async function openExchange({
   try {
     return { response: await send(request, body), fail }
   } catch (error) {
-    throw fail(error)
+    // The body could not be read.
+    throw error instanceof CliError ? error : fail(error)
   } finally {
     for (const timer of timers) clearTimeout(timer)
   }
@@ -107,9 +108,10 @@ export const send = (request: ClientRequest, body: Body): Promise<IncomingMessag
     // Never removed, because an error without a listener would end the process.
     request.on('error', reject)
     request.on('response', resolve)
-    if (typeof body === 'object')
-      import('node:stream/promises').then(({ pipeline }) => pipeline(body, request)).catch(reject)
-    else request.end(body)
+    if (typeof body !== 'object') return void request.end(body)
+    // The service waits only a few seconds for the headers, but the first chunk may take longer.
+    request.flushHeaders()
+    import('node:stream/promises').then(({ pipeline }) => pipeline(body, request)).catch(reject)
   })
 
 const timeout = (milliseconds: number) =>

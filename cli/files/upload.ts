@@ -29,13 +29,18 @@ export async function sendFile(
   using progress = output.progress(path)
   const localMode = file && keepsMode ? (file.mode & 0o777).toString(8).padStart(3, '0') : undefined
   const mode = options.mode ?? localMode
-  return await api.call('writeRawFile', {
-    params: { id },
-    query: { path, mode, overwrite: overwrite ? undefined : 'false' },
-    ...(ifMatch !== undefined && { headers: { 'if-match': `"${ifMatch}"` } }),
-    bytes: openBytes(local, file, () => startTransfer(progress, path, file?.size)),
-    timeoutMs,
-  })
+  try {
+    return await api.call('writeRawFile', {
+      params: { id },
+      query: { path, mode, overwrite: overwrite ? undefined : 'false' },
+      ...(ifMatch !== undefined && { headers: { 'if-match': `"${ifMatch}"` } }),
+      bytes: openBytes(local, file, () => startTransfer(progress, path, file?.size)),
+      timeoutMs,
+    })
+  } finally {
+    // After a failure, stdin may stay open, and would keep the client running.
+    if (local === '-') process.stdin.destroy()
+  }
 }
 
 function statsOf(local: string): Stats {

@@ -73,7 +73,7 @@ interface Running {
 }
 
 const isMessage = (value: unknown): value is Message | Message[] =>
-  typeof value === 'object' && value !== null
+  [value].flat().every((each) => typeof each === 'object' && each !== null && !Array.isArray(each))
 
 const isCancellation = (message: Message | Message[]): message is Message =>
   !Array.isArray(message) && message.method === 'notifications/cancelled'

@@ -151,3 +151,33 @@ test('on a dumb terminal, the client shows help instead of the picker', async ()
   await terminal.shows('Usage: sandlot')
   await terminal.ended
 })
+
+test('an incomplete search without a match does not count as a search that found nothing', async () => {
+  using home = new Home()
+  const found = { matches: [], skipped_binary: [], truncated: true }
+  await using peer = await startPeer((_, response) => response.end(JSON.stringify(found)))
+  expect(await home.run(['files', 'grep', 'x'], { env: settingsFor(peer.url) })).toMatchObject({ code: 9 })
+})
+
+test('`session create --rm` does not mention a session that was never requested', async () => {
+  using home = new Home()
+  const ran = await home.run(['session', 'create', '--rm', '--', 'true'], {
+    env: { SANDLOT_URL: 'http://127.0.0.1:1' },
+  })
+  expect(ran.code).toBe(125)
+  expect(ran.stderr).toMatch(/^sandlot: No API key is set/)
+  expect(ran.stderr).not.toContain('may have been created')
+})
+
+test.each([
+  ['is short', 'x'],
+  ['is long', 'x'.repeat(100_000)],
+])('`exec --json` has the same limits if stdin %s', async (_, input) => {
+  using home = new Home()
+  await using peer = await startPeer((_, response) => response.writeHead(500).end())
+  await home.run(['exec', '--json', 'cat'], { env: settingsFor(peer.url), input })
+  expect(JSON.parse(peer.asked[0]!.body)).toMatchObject({
+    timeout_ms: limits.execTimeoutMs,
+    grace_ms: limits.graceMs.default,
+  })
+})

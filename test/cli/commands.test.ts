@@ -262,6 +262,28 @@ describe('keys', () => {
     await eventually(async () => (await other.run(['whoami'])).code === 4, 10_000)
   })
 
+  test.each(['create', 'rotate'])(
+    '`keys %s --save` prints the key even if it cannot be saved',
+    async (verb) => {
+      using other = await users.newUser()
+      const with_ = ['--save', '--email', other.email, '--password-stdin']
+      const [{ id }] = (await other.run(['keys', 'ls', '--json', ...with_.slice(1)], input)).json().data
+      const args = ['keys', verb, ...(verb === 'rotate' ? [id, '--overlap', '0'] : []), ...with_]
+      const env = { SANDLOT_URL: world.url(), XDG_CONFIG_HOME: '/sys' }
+      const unsaved = await other.run(args, { ...input, env })
+      expect(unsaved.code).toBe(2)
+      expect(unsaved.stderr).toMatch(/^sandlot: The key was created, but could not be saved\. /)
+      const works = await other.run(['whoami'], { env: { SANDLOT_API_KEY: unsaved.stdout.trim() } })
+      expect(works).toMatchObject({ code: 0 })
+    },
+  )
+
+  test('`keys create --save --json` includes a key that cannot be saved in the error', async () => {
+    const env = { SANDLOT_URL: world.url(), XDG_CONFIG_HOME: '/sys' }
+    const { error } = (await user.run(ask('create', '--save', '--json'), { ...input, env })).json()
+    expect(error.key).toMatch(/^sandlot_live_\w{49}$/)
+  })
+
   test('`keys rm` and `keys rotate` accept the name of a key if the name is unique', async () => {
     for (const name of ['one', 'two', 'two']) await user.run(ask('create', '--name', name), input)
     expect(await user.run(ask('rm', 'one'), input)).toMatchObject({

@@ -21,6 +21,14 @@ describe('exec', () => {
     expect(await exec(['-n', 'cat'], 'not sent')).toMatchObject({ stdout: '', code: 0 })
   })
 
+  test('`exec -d` exits with its command, even if stdin stays open', async () => {
+    const ran = await user.run(['exec', '-d', '--', 'true'], {
+      openInput: true,
+      onStart: ({ stdin }) => void stdin!.write('first\n'),
+    })
+    expect(ran).toMatchObject({ code: 0, stdout: expect.stringMatching(/^exec_/) })
+  })
+
   test.each([
     [['echo', '--json', '--help', '-s', '--', 'x'], '--json --help -s -- x\n'],
     [['--', 'echo', '--json', '--help', '--', 'x'], '--json --help -- x\n'],

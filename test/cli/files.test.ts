@@ -1,6 +1,6 @@
 import type { ChildProcess } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { quote } from '../../shared/contract/shell-words.ts'
@@ -51,6 +51,20 @@ test('`files edit` opens an editor if no text is given, and prints a diff', asyn
   await terminal.shows('+2')
   expect(await terminal.ended).toBe(0)
   expect((await files(['view', 'by-hand'])).stdout).toBe('one\n2\n')
+})
+
+test('`files edit` removes the local copy if the user presses Ctrl-C while the editor is open', async () => {
+  await files(['create', 'interrupted', '--content', 'one'])
+  const folder = mkdtempSync(local('copies-'))
+  const terminal = openTerminal([process.execPath, clientPath, 'files', 'edit', 'interrupted'], {
+    ...user.home.environment({ TMPDIR: folder }),
+    EDITOR: 'trap : INT; echo EDITOR OPEN; sleep 1; :',
+  })
+  await terminal.shows('EDITOR OPEN')
+  expect(readdirSync(folder)).toHaveLength(1)
+  terminal.type('\u0003')
+  expect(await terminal.ended).toBe(130)
+  expect(readdirSync(folder)).toEqual([])
 })
 
 test('`files ls`, `glob` and `grep` print results in the same formats as their Unix counterparts', async () => {

@@ -98,6 +98,15 @@ describe('MCP server errors', () => {
   })
 })
 
+test('`mcp serve` rejects a line that contains no JSON-RPC message, and continues', async () => {
+  using user = await newUser()
+  const input = `[null]\n"text"\n${lines(ping(1))}`
+  const { code, stdout } = await user.run(['mcp', 'serve'], { input })
+  const invalid = { id: null, error: { code: -32_700 } }
+  expect(read(stdout)).toMatchObject([invalid, invalid, { id: 1, result: {} }])
+  expect(code).toBe(0)
+})
+
 test('`mcp doctor` runs `true` through the entry written by `mcp init`, and reports failures', async () => {
   using user = await newUser()
   expect(await user.run(['mcp', 'doctor'])).toMatchObject({

@@ -12,11 +12,15 @@ test('a request that times out is not retried, even if a retry would be safe', a
   expect(silent.asked).toHaveLength(1)
 })
 
-test('on a terminal, the client reports that the service has not responded for several seconds', async () => {
+test.each([
+  ['whoami', 30],
+  ['files grep x', 45],
+  ['files mv a b', 75],
+])('on a terminal, `%s` reports a slow response and waits %i s', async (command, seconds) => {
   await using silent = await startPeer(() => {})
   using home = new Home()
-  const terminal = home.open(['whoami'], settingsFor(silent.url))
-  await terminal.shows(`${silent.url} has not replied yet. Waiting up to 30 s.`)
+  const terminal = home.open(command.split(' '), settingsFor(silent.url))
+  await terminal.shows(`${silent.url} has not replied yet. Waiting up to ${seconds} s.`)
   terminal.type('\u0003')
   expect(await terminal.ended).toBe(130)
 })

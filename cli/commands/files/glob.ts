@@ -1,4 +1,3 @@
-import { searchTimeoutMs } from '../../core/api.ts'
 import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { globFields } from '../../core/shapes.ts'
 import { line, nameBytes, reportMore } from './lines.ts'
@@ -13,7 +12,7 @@ export const define = defineCommand<{ path?: string }>({
   handle: async ({ args, options, session, api, output, exitWith }) => {
     const id = await session()
     const query = { pattern: args[0]!, path: options.path }
-    const found = await api.call('globFiles', { params: { id }, query, timeoutMs: searchTimeoutMs })
+    const found = await api.call('globFiles', { params: { id }, query })
     const lines = found.paths.map((path, index) => line(nameBytes(path, found.paths_base64?.[String(index)])))
     output.result(found, Buffer.concat(lines))
     if (found.truncated) exitWith(reportMore(output, `${found.paths.length} paths`))

@@ -1,4 +1,4 @@
-import { type Reply, searchTimeoutMs } from '../../core/api.ts'
+import type { Reply } from '../../core/api.ts'
 import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { exitCodes } from '../../core/errors.ts'
 import { matchFields } from '../../core/shapes.ts'
@@ -40,14 +40,14 @@ Exits with code 1 if nothing matches. Matching binary files are listed on stderr
     const [pattern = '', path] = args
     const { include, ignoreCase, fixed } = options
     const query = { pattern, path, include, ignore_case: trueIf(ignoreCase), fixed: trueIf(fixed) }
-    const found = await api.call('grepFiles', { params: { id }, query, timeoutMs: searchTimeoutMs })
+    const found = await api.call('grepFiles', { params: { id }, query })
     const lines = found.matches.map(({ path, path_base64, line: number, text, text_base64 }) =>
       line(nameBytes(path, path_base64), `:${number}:`, textBytes(text, text_base64)),
     )
     output.result(found, Buffer.concat(options.filesWithMatches ? onlyFiles(found) : lines))
     for (const path of found.skipped_binary) output.note(`sandlot: ${path}: binary file matches`)
     if (found.truncated) exitWith(reportMore(output, `${found.matches.length} lines`))
-    if (found.matches.length === 0 && found.skipped_binary.length === 0) exitWith(exitCodes.failed)
+    else if (found.matches.length === 0 && found.skipped_binary.length === 0) exitWith(exitCodes.failed)
   },
 })
 

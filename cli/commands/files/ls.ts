@@ -1,5 +1,4 @@
 import type { ListedEntry } from '../../../shared/contract/files.ts'
-import { searchTimeoutMs } from '../../core/api.ts'
 import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { readCount } from '../../core/parse.ts'
 import { fileEntryFields } from '../../core/shapes.ts'
@@ -29,7 +28,6 @@ name is printed, with sizes in bytes and RFC 3339 times.`,
     const listed = await api.call('listFiles', {
       params: { id },
       query: { path: args[0], depth },
-      timeoutMs: searchTimeoutMs,
     })
     const { entries } = listed
     const shown = options.all || !process.stdout.isTTY ? entries : visible(entries)

@@ -1,7 +1,6 @@
 import { once } from 'node:events'
 import { type ErrorCode, errors } from '../../../shared/contract/errors.ts'
 import type { WatchEvent } from '../../../shared/contract/watch-events.ts'
-import { searchTimeoutMs } from '../../core/api.ts'
 import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { CliError } from '../../core/errors.ts'
 import { readCount } from '../../core/parse.ts'
@@ -31,8 +30,7 @@ second may be missed. Changes while the client reconnects are not printed.`,
     const depth = options.depth === undefined ? undefined : readCount(options.depth, '--depth')
     const params = { id: await session() }
     const headers = { accept: 'text/event-stream' }
-    const open = () =>
-      api.open('watchFiles', { params, query: { path: args[0], depth }, headers, timeoutMs: searchTimeoutMs })
+    const open = () => api.open('watchFiles', { params, query: { path: args[0], depth }, headers })
     const { onDisconnect } = reconnectNotes(output.note)
     exitOnClosedPipe()
     let isStarted = false

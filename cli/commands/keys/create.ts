@@ -5,6 +5,7 @@ import { addCredentialOptions, type CredentialOptions, logIn } from '../../core/
 import { readDuration } from '../../core/parse.ts'
 import { newApiKeyFields } from '../../core/shapes.ts'
 import { serviceNow } from '../../core/times.ts'
+import { printNewKey } from './print-new-key.ts'
 
 interface Options extends CredentialOptions {
   name?: string
@@ -50,8 +51,7 @@ export const define = defineCommand<Options>({
       expires_at: lifeMs === undefined ? undefined : new Date(serviceNow() + lifeMs).toISOString(),
     }
     const key = await api.call('createApiKey', { body, token })
-    if (save) await settings.saveKey(key.key, base_url)
-    output.result(key, `${key.key}\n`)
+    await printNewKey(output, key, save ? () => settings.saveKey(key.key, base_url) : undefined)
     output.aside(`Created ${key.id}. ${save ? `Saved to ${settings.location}` : 'It cannot be shown again.'}`)
   },
 })

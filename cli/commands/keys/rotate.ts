@@ -4,6 +4,7 @@ import { findKeyId } from '../../core/find-key.ts'
 import { readWait } from '../../core/parse.ts'
 import { newApiKeyFields } from '../../core/shapes.ts'
 import { showSeconds } from '../../core/times.ts'
+import { printNewKey } from './print-new-key.ts'
 
 export const define = defineCommand<CredentialOptions & { overlap: string; save?: boolean }>({
   declare: (command) =>
@@ -30,8 +31,8 @@ export const define = defineCommand<CredentialOptions & { overlap: string; save?
     const token = await logIn(invocation)
     const key_id = await findKeyId(args[0]!, api, token)
     const key = await api.call('rotateApiKey', { params: { key_id }, body: { overlap_seconds }, token })
-    if (options.save) await settings.saveKey(key.key, base_url)
-    output.result(key, `${key.key}\n`)
+    const save = () => settings.saveKey(key.key, base_url)
+    await printNewKey(output, key, options.save ? save : undefined)
     const former = overlap_seconds === 0 ? 'is revoked' : `stays valid for ${showSeconds(overlap_seconds)}`
     const kept = options.save ? `Saved to ${settings.location}` : 'It cannot be shown again'
     output.aside(`Created ${key.id}. ${kept}. The old key ${former}.`)

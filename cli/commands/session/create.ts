@@ -144,11 +144,12 @@ function prepareCreate({ options, api, output }: Invocation<Options>): Creation 
   }
 }
 
-/** True if the error proves that no session was created. */
+/** True if the error proves that no session was created. The client's own errors have no HTTP status. */
 function isRefusal(error: unknown): boolean {
   if (error instanceof ConnectionError) return !error.reached
   if (!(error instanceof CliError)) return false
-  return error.code === 'sandbox_start_failed' || Number(error.details.status) < 500
+  const { status = 0 } = error.details
+  return error.code === 'sandbox_start_failed' || Number(status) < 500
 }
 
 function readBody({
