@@ -41,7 +41,6 @@ const AllowlistDecision = z
     reason: z.string().nullable().describe('The reason why the command would be refused'),
   })
   .meta({ id: 'AllowlistDecision' })
-export type AllowlistDecision = z.infer<typeof AllowlistDecision>
 
 export const allowlist = family({
   getAllowlist: {

@@ -125,7 +125,7 @@ export const findSandboxOfAccount = first<{ id: string; accountId: string }>()(
     selectShown(db).select('clock.now').where('id', '=', id).where('account_id', '=', accountId),
 )
 
-export interface SandboxPage {
+interface SandboxPage {
   state: ListedState
   name?: string | undefined
   image?: string | undefined

@@ -32,7 +32,6 @@ describeInSandboxes('a slot whose command has ended', (open) => {
           taken.stderr += chunk
         },
       },
-      { keepOpen: true },
     )
     return { ...taken, code: end.kind === 'exited' ? end.code : end.why, again: await slot.canRunAgain() }
   }
@@ -68,7 +67,6 @@ describeInSandboxes('a slot whose command has ended', (open) => {
     const slow = await slot.run(
       { argv: ['seq', '200000'], noStdin: true },
       { onStdout: () => sleep(20), onStderr() {} },
-      { keepOpen: true },
     )
     expect(slow).toEqual({ kind: 'exited', code: 0 })
     slot.close()

@@ -65,7 +65,7 @@ export function runInSlot(
     onStdout: (chunk) => takeOutput(worker, command, 'stdout', chunk),
     onStderr: (chunk) => takeOutput(worker, command, 'stderr', chunk),
   }
-  const ended: Promise<CommandExit> = slot.run(shellCommand, io, { keepOpen: true })
+  const ended: Promise<CommandExit> = slot.run(shellCommand, io)
   return { processes: () => slot.processes, began: began.promise, ended }
 }
 

@@ -22,7 +22,7 @@ import { allowedStarts, type Plan, type PoolTarget, plan } from './plan.ts'
 /** Delay before an image that the cluster refused is tried again. */
 const refusalPauseMs = 30_000
 
-export type PoolDecision = Pick<Plan, 'remove' | 'resume'> & { added: WarmPod[] }
+type PoolDecision = Pick<Plan, 'remove' | 'resume'> & { added: WarmPod[] }
 
 interface PoolContext extends Pick<Context, 'db' | 'metrics' | 'settings'> {
   driver: Pick<Driver, 'fingerprint'>

@@ -34,7 +34,7 @@ const maxConcurrentActions = 64
 /** How long a pass waits for its actions. The next pass skips actions that are still running. */
 const passMs = 5_000
 
-export type Action =
+type Action =
   | { kind: 'create'; sandboxId: string }
   | {
       kind: 'end'

@@ -13,7 +13,7 @@ import {
  * Whether the API is still waiting for the response. Resolves with false if the API has disconnected, or if
  * this worker's event loop stalled for so long that the API may consider the worker lost.
  */
-export type IsAwaited = () => Promise<boolean>
+type IsAwaited = () => Promise<boolean>
 
 export interface Wire {
   request: IncomingMessage

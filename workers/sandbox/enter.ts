@@ -90,7 +90,7 @@ export async function runInside(
     // anything is run.
     await readPendingInput()
     if (signal.aborted) return { kind: 'cancelled' }
-    const ended = slot.run(command, io, { keepOpen: true })
+    const ended = slot.run(command, io)
     const endedOrCancelled = untilAborted(signal, ended).catch((error) => {
       if (!signal.aborted) throw error
       return { kind: 'cancelled' } as const

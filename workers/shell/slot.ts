@@ -193,25 +193,16 @@ export class Slot {
   }
 
   /**
-   * Runs a command, then closes the slot.
-   * @param options.keepOpen leaves the slot open if the command ran without stdin and reported its exit status.
-   *   The caller must then call {@link canRunAgain}
+   * Runs a command, then closes the slot. If the command had no stdin and reported its exit status, the slot
+   * stays open until the caller calls {@link canRunAgain} or {@link close}.
    */
-  run(
-    command: ShellCommand,
-    io: CommandIo,
-    { keepOpen = false }: { keepOpen?: boolean } = {},
-  ): Promise<CommandExit> {
+  run(command: ShellCommand, io: CommandIo): Promise<CommandExit> {
     const sentinel = randomBytes(16).toString('hex')
     this.commandPid = undefined
     this.process.stdin.write(messageFor(scriptFor(command, sentinel)))
     const { noStdin = false } = command
     // Passing on `command` would keep a large one in memory while it runs.
-    return this.follow(sentinel, io, {
-      noStdin,
-      hasCwd: command.cwd !== undefined,
-      keepOpen: keepOpen && noStdin,
-    })
+    return this.follow(sentinel, io, { noStdin, hasCwd: command.cwd !== undefined })
   }
 
   /**
@@ -234,7 +225,7 @@ export class Slot {
   private async follow(
     sentinel: string,
     io: CommandIo,
-    { noStdin, hasCwd, keepOpen }: { noStdin: boolean; hasCwd: boolean; keepOpen: boolean },
+    { noStdin, hasCwd }: { noStdin: boolean; hasCwd: boolean },
   ): Promise<CommandExit> {
     const { process, lines, errorLines } = this
     try {
@@ -258,7 +249,7 @@ export class Slot {
       const announced: Promise<boolean>[] = []
       const read = async (from: LineReader, scanner: SentinelScanner, sink: CommandIo['onStdout']) => {
         const line = await readToSentinel(from, scanner, sink)
-        if (keepOpen && line !== undefined) announced.push(this.readPid(from))
+        if (noStdin && line !== undefined) announced.push(this.readPid(from))
         // Unread output after the sentinel would block the other stream.
         else from.stream.destroy()
         return line

@@ -27,7 +27,7 @@ export interface Protocol {
   endInput(socket: WebSocket, done: (error?: Error | null) => void): void
 }
 
-export interface Outputs {
+interface Outputs {
   stdout: ProcessOutput
   stderr: ProcessOutput
   end(result: ProcessExit): void

@@ -21,7 +21,7 @@ import { ClusterConnection, readFailure } from './client.ts'
 import { examineNodes } from './nodes.ts'
 import { buildPolicies, type Egress, notInternet, serviceAccountName, wholeInternet } from './policies.ts'
 
-export interface ClusterOptions {
+interface ClusterOptions {
   kubeconfig: string
   namespace: string
   egress: Egress
