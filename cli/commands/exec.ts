@@ -198,7 +198,7 @@ async function leaveRunning(
   output.aside(
     `The command is running in the background. \`${line('logs', '-f')}\` follows its output, and \`${line('kill')}\` ends it.`,
   )
-  if (!input) await remote.endStdin(result.id, 0).catch(() => {})
-  else await sendInput(remote, result.id, input, output.note).finally(() => input.close())
+  if (input) await sendInput(remote, result.id, input, output.note).finally(() => input.close())
+  else await remote.endStdin(result.id, 0).catch(() => {})
   return exitCodes.done
 }

@@ -109,7 +109,7 @@ export const send = (request: ClientRequest, body: Body): Promise<IncomingMessag
     request.on('error', reject)
     request.on('response', resolve)
     if (typeof body !== 'object') return void request.end(body)
-    // The service waits only a few seconds for the headers, but the first chunk may take longer.
+    // The service waits 20 s for the headers, but the first chunk may take longer.
     request.flushHeaders()
     import('node:stream/promises').then(({ pipeline }) => pipeline(body, request)).catch(reject)
   })

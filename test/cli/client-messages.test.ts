@@ -181,3 +181,15 @@ test.each([
     grace_ms: limits.graceMs.default,
   })
 })
+
+test('an option that cannot be sent in a header is a usage error', async () => {
+  using home = new Home()
+  const ran = await home.run(['session', 'create', '--idempotency-key', 'schlüssel', '--json'], {
+    env: settingsFor('http://127.0.0.1:1'),
+  })
+  expect(ran.json().error).toMatchObject({
+    code: 'usage',
+    message: '"schlüssel" is not printable ASCII, so it cannot be sent as idempotency-key.',
+  })
+  expect(ran.code).toBe(2)
+})

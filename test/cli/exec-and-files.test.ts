@@ -21,7 +21,7 @@ describe('exec', () => {
     expect(await exec(['-n', 'cat'], 'not sent')).toMatchObject({ stdout: '', code: 0 })
   })
 
-  test('`exec -d` exits with its command, even if stdin stays open', async () => {
+  test('`exec -d` exits after its command has ended, even if stdin stays open', async () => {
     const ran = await user.run(['exec', '-d', '--', 'true'], {
       openInput: true,
       onStart: ({ stdin }) => void stdin!.write('first\n'),

@@ -4,21 +4,30 @@ import { createServer as createTlsServer } from 'node:https'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 
-export async function startPeer(
-  answer: (request: IncomingMessage, response: ServerResponse) => void,
-  tls?: { key: string; cert: string },
-) {
+type Answer = (request: IncomingMessage, response: ServerResponse) => void
+
+interface Tls {
+  key: string
+  cert: string
+}
+
+/** Starts a server that answers each request after its body has arrived. */
+export async function startPeer(answer: Answer, tls?: Tls) {
   const asked: { line: string; headers: IncomingMessage['headers']; body: string }[] = []
-  const listener = (request: IncomingMessage, response: ServerResponse) => {
+  const server = await startEarlyPeer((request, response) => {
     text(request).then((body) => {
       asked.push({ line: `${request.method} ${request.url}`, headers: request.headers, body })
       answer(request, response)
     })
-  }
-  const server: Server = tls ? createTlsServer(tls, listener) : createServer(listener)
+  }, tls)
+  return { ...server, asked }
+}
+
+/** Starts a server that answers each request before its body has arrived. */
+export async function startEarlyPeer(answer: Answer, tls?: Tls) {
+  const server: Server = tls ? createTlsServer(tls, answer) : createServer(answer)
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return {
-    asked,
     url: `${tls ? 'https' : 'http'}://127.0.0.1:${(server.address() as AddressInfo).port}`,
     async [Symbol.asyncDispose]() {
       server.closeAllConnections()

@@ -53,8 +53,8 @@ const clusterVariables = [
  *
  * `finish SENTINEL` prints the sentinel on both streams, and the exit status of the previous command on stdout.
  *
- * `reopen FD` opens one of the shell's streams again if the command has made it non-blocking. Otherwise, the
- * shell and its next commands would lose what they write while the reader is slow. Returns 1 if it cannot.
+ * `reopen FD` opens one of the shell's streams again if the command has made it non-blocking, or if that cannot be
+ * determined. Otherwise, output would be lost while the reader is slow. Fails if the stream cannot be opened.
  *
  * `note_processes` stores the paths of all processes in `sandlot_before`.
  *

@@ -25,10 +25,7 @@ name is printed, with sizes in bytes and RFC 3339 times.`,
   handle: async ({ args, options, session, api, output, exitWith }) => {
     const depth = options.depth === undefined ? undefined : readCount(options.depth, '--depth')
     const id = await session()
-    const listed = await api.call('listFiles', {
-      params: { id },
-      query: { path: args[0], depth },
-    })
+    const listed = await api.call('listFiles', { params: { id }, query: { path: args[0], depth } })
     const { entries } = listed
     const shown = options.all || !process.stdout.isTTY ? entries : visible(entries)
     const show = options.long ? await longLine(shown) : shortLine
